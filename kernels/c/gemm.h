@@ -1,0 +1,219 @@
+// Matrix products, C = start + A B, in register tiles.
+//
+// A tile of C (MLK_ROWS rows by two vectors) stays in registers while k runs: each step loads two vectors of a row of B
+// and broadcasts one element of each row of A, so A may be transposed or strided and is never packed. B is read where it
+// lies; a panel of it (MLK_K_BLOCK rows by MLK_PANEL columns) is copied into the scratch area only if it is transposed,
+// ends inside a vector, or has a row pitch at which its rows would fall into the same lines of the L1 cache.
+//
+// Each element of C is one chain  c = fma(a[p], b[p], c), p = 0, 1, ..., k-1.  Blocking over k stores and reloads the
+// float unchanged, so neither sizes, nor tails, nor the division into parts alter its bits.
+#ifndef MLK_GEMM_H
+#define MLK_GEMM_H
+
+#include "vector.h"
+
+#define MLK_K_BLOCK      256
+#define MLK_PANEL        (2 * MLK_W)
+#define MLK_GEMM_SCRATCH (MLK_K_BLOCK * MLK_PANEL)  // floats for each worker, whatever the sizes
+
+// One tile of C and what it is made from. Rows that the tile has too many repeat the last one and are not stored.
+typedef struct MlkTile {
+    int64_t k;
+    const float *a;      // row i, step p at a[i * a_row + p * a_step]
+    int64_t a_row, a_step;
+    const float *b;      // step p, column j at b[p * b_row + j], readable in whole vectors
+    int64_t b_row;
+    const float *start;  // where the sums begin: row i at start + i * start_row; NULL for 0
+    int64_t start_row;
+    float *c;
+    int64_t c_row;
+    int64_t rows, columns;  // valid in this tile
+} MlkTile;
+
+MLK_LEAF mlk_v mlk_tile_start(const MlkTile *t, int64_t row, int vector)
+{
+    int64_t columns = t->columns - vector * MLK_W;
+    if (!t->start || columns <= 0)
+        return (mlk_v){0};
+    const float *from = t->start + row * t->start_row + vector * MLK_W;
+    return columns >= MLK_W ? mlk_load(from) : mlk_load_first(from, columns);
+}
+
+MLK_LEAF void mlk_tile_store(const MlkTile *t, int64_t row, int vector, mlk_v sum)
+{
+    int64_t columns = t->columns - vector * MLK_W;
+    float *to = t->c + row * t->c_row + vector * MLK_W;
+    if (columns >= MLK_W)
+        mlk_store(to, sum);
+    else if (columns > 0)
+        mlk_store_first(to, sum, columns);
+}
+
+// The tile itself; `rows` and `vectors` are constants where it is called, so that the loops over them unroll.
+MLK_LEAF void mlk_tile(const MlkTile *t, const int rows, const int vectors)
+{
+    mlk_v sum[8][4];
+    const float *a[8];
+    MLK_UNROLL for (int i = 0; i < rows; i++) {
+        int64_t row = mlk_min(i, t->rows - 1);
+        a[i] = t->a + row * t->a_row;
+        MLK_UNROLL for (int j = 0; j < vectors; j++)
+            sum[i][j] = mlk_tile_start(t, row, j);
+    }
+    const float *b = t->b;
+    int64_t step = t->a_step, at = 0, b_row = t->b_row;
+    for (int64_t p = t->k; p > 0; p--) {
+        mlk_v right[4];
+        MLK_UNROLL for (int j = 0; j < vectors; j++)
+            right[j] = mlk_load(b + j * MLK_W);
+        MLK_UNROLL for (int i = 0; i < rows; i++) {
+            mlk_v left = mlk_all(a[i][at]);
+            MLK_UNROLL for (int j = 0; j < vectors; j++)
+                sum[i][j] = mlk_fma(left, right[j], sum[i][j]);
+        }
+        b += b_row;
+        at += step;
+    }
+    MLK_UNROLL for (int i = 0; i < rows; i++)
+        if (i < t->rows)
+            MLK_UNROLL for (int j = 0; j < vectors; j++)
+                mlk_tile_store(t, i, j, sum[i][j]);
+}
+
+MLK_TILE void mlk_tile_full(const MlkTile *t) { mlk_tile(t, MLK_ROWS, 2); }
+MLK_TILE void mlk_tile_half(const MlkTile *t) { mlk_tile(t, MLK_ROWS / 2, 2); }
+MLK_TILE void mlk_tile_row(const MlkTile *t) { mlk_tile(t, 1, 2); }
+MLK_TILE void mlk_tile_full_thin(const MlkTile *t) { mlk_tile(t, MLK_ROWS, 1); }
+MLK_TILE void mlk_tile_row_thin(const MlkTile *t) { mlk_tile(t, 1, 1); }
+
+// All rows of one panel: `panel` says everything but how many rows a tile has.
+MLK_FN void mlk_panel(const MlkTile *panel)
+{
+    MlkTile t = *panel;
+    int thin = t.columns <= MLK_W;
+    for (int64_t left = panel->rows; left > 0; left -= t.rows) {
+        t.rows = mlk_min(left, MLK_ROWS);
+        if (t.rows == 1)
+            (thin ? mlk_tile_row_thin : mlk_tile_row)(&t);
+        else if (thin)
+            mlk_tile_full_thin(&t);
+        else
+            (t.rows <= MLK_ROWS / 2 ? mlk_tile_half : mlk_tile_full)(&t);
+        t.a += t.rows * t.a_row;
+        t.c += t.rows * t.c_row;
+        if (t.start)
+            t.start += t.rows * t.start_row;
+    }
+}
+
+// Copies k rows of `columns` floats to the panel, filled up with zeros.
+MLK_FN void mlk_pack(int64_t k, int64_t columns, const float *b, int64_t b_row, float *panel)
+{
+    for (int64_t p = 0; p < k; p++, b += b_row, panel += MLK_PANEL)
+        for (int j = 0; j < MLK_PANEL; j += MLK_W) {
+            int64_t left = mlk_min(mlk_max_of(columns - j, 0), MLK_W);
+            mlk_store(panel + j, left == MLK_W ? mlk_load(b + j) : mlk_load_first(b + j, left));
+        }
+}
+
+// to[p * to_row + j] = from[j * from_row + p] for 4 rows j and 4 steps p.
+MLK_LEAF void mlk_transpose_4x4(const float *from, int64_t from_row, float *to, int64_t to_row)
+{
+    mlk_v4 r0 = *(const mlk_v4_anywhere *)from, r1 = *(const mlk_v4_anywhere *)(from + from_row);
+    mlk_v4 r2 = *(const mlk_v4_anywhere *)(from + 2 * from_row), r3 = *(const mlk_v4_anywhere *)(from + 3 * from_row);
+    mlk_v4 low01 = __builtin_shufflevector(r0, r1, 0, 4, 1, 5), high01 = __builtin_shufflevector(r0, r1, 2, 6, 3, 7);
+    mlk_v4 low23 = __builtin_shufflevector(r2, r3, 0, 4, 1, 5), high23 = __builtin_shufflevector(r2, r3, 2, 6, 3, 7);
+    *(mlk_v4_anywhere *)to = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
+    *(mlk_v4_anywhere *)(to + to_row) = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
+    *(mlk_v4_anywhere *)(to + 2 * to_row) = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
+    *(mlk_v4_anywhere *)(to + 3 * to_row) = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
+}
+
+// to[p * to_row + j] = from[j * from_row + p] for `rows` rows j and `steps` steps p.
+MLK_FN void mlk_transpose(int64_t rows, int64_t steps, const float *from, int64_t from_row, float *to, int64_t to_row)
+{
+    for (int64_t j = 0; j < rows; j += 4) {
+        int64_t p = 0;
+        if (rows - j >= 4)
+            for (; p + 4 <= steps; p += 4)
+                mlk_transpose_4x4(from + j * from_row + p, from_row, to + p * to_row + j, to_row);
+        for (int64_t i = j; i < mlk_min(j + 4, rows); i++)
+            for (int64_t q = p; q < steps; q++)
+                to[q * to_row + i] = from[i * from_row + q];
+    }
+}
+
+// Copies `columns` rows of a transposed B, k floats long, to the panel as columns, filled up with zeros.
+MLK_FN void mlk_pack_transposed(int64_t k, int64_t columns, const float *b, int64_t b_row, float *panel)
+{
+    mlk_transpose(columns, k, b, b_row, panel, MLK_PANEL);
+    for (int64_t p = 0; columns < MLK_PANEL && p < k; p++)
+        memset(panel + p * MLK_PANEL + columns, 0, (size_t)(MLK_PANEL - columns) * sizeof(float));
+}
+
+// Points the panel at rows k0.. and columns j0.. of B, in place or copied to scratch.
+MLK_FN void mlk_panel_take(MlkTile *panel, const float *b, int64_t b_row, int transposed, int64_t k0, int64_t j0,
+                           float *scratch)
+{
+    int64_t width = panel->columns <= MLK_W ? MLK_W : MLK_PANEL;
+    int same_lines = b_row % 1024 == 0 && panel->rows >= 4 * MLK_ROWS;
+    panel->b = scratch;
+    panel->b_row = MLK_PANEL;
+    if (transposed) {
+        mlk_pack_transposed(panel->k, panel->columns, b + j0 * b_row + k0, b_row, scratch);
+    } else if (panel->columns < width || same_lines) {
+        mlk_pack(panel->k, panel->columns, b + k0 * b_row + j0, b_row, scratch);
+    } else {
+        panel->b = b + k0 * b_row + j0;
+        panel->b_row = b_row;
+    }
+}
+
+MLK_FN void mlk_gemm_any(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_step, const float *b,
+                         int64_t b_row, int transposed, float *c, int64_t c_row, const float *bias, int accumulate,
+                         float *scratch, int part, int parts)
+{
+    int64_t panels = (n + MLK_PANEL - 1) / MLK_PANEL, blocks = (m + MLK_ROWS - 1) / MLK_ROWS;
+    int by_columns = panels >= parts || panels >= blocks;
+    int64_t j_from = by_columns ? mlk_share(panels, part, parts) * MLK_PANEL : 0;
+    int64_t j_end = by_columns ? mlk_min(mlk_share(panels, part + 1, parts) * MLK_PANEL, n) : n;
+    int64_t i_from = by_columns ? 0 : mlk_share(blocks, part, parts) * MLK_ROWS;
+    int64_t i_end = by_columns ? m : mlk_min(mlk_share(blocks, part + 1, parts) * MLK_ROWS, m);
+    if (i_from >= i_end)
+        return;
+    for (int64_t k0 = 0; k0 == 0 || k0 < k; k0 += MLK_K_BLOCK)
+        for (int64_t j = j_from; j < j_end; j += MLK_PANEL) {
+            MlkTile t = {.k = mlk_min(k - k0, MLK_K_BLOCK), .a = a + i_from * a_row + k0 * a_step, .a_row = a_row,
+                         .a_step = a_step, .c = c + i_from * c_row + j, .c_row = c_row,
+                         .rows = i_end - i_from, .columns = mlk_min(j_end - j, MLK_PANEL)};
+            if (accumulate || k0 > 0) {
+                t.start = t.c;
+                t.start_row = c_row;
+            } else if (bias) {
+                t.start = bias + j;
+            }
+            mlk_panel_take(&t, b, b_row, transposed, k0, j, scratch);
+            mlk_panel(&t);
+        }
+}
+
+// C (m, n) = (accumulate ? C : bias ? bias (n) : 0) + A (m, k) B (k, n).
+// A has element (i, p) at a[i * a_row + p * a_step], so a transposed A is a_row = 1. The rows of B and C are b_row and
+// c_row floats apart. scratch: MLK_GEMM_SCRATCH floats of this worker's own. part of parts: a share of C; the shares
+// may run in any order or at once.
+MLK_FN void mlk_gemm(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_step, const float *b,
+                     int64_t b_row, float *c, int64_t c_row, const float *bias, int accumulate, float *scratch, int part,
+                     int parts)
+{
+    mlk_gemm_any(m, n, k, a, a_row, a_step, b, b_row, 0, c, c_row, bias, accumulate, scratch, part, parts);
+}
+
+// The same with B given as its rows' transpose, (n, k): y = x W' + b with W as (out, in).
+MLK_FN void mlk_gemm_nt(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_step, const float *b,
+                        int64_t b_row, float *c, int64_t c_row, const float *bias, int accumulate, float *scratch,
+                        int part, int parts)
+{
+    mlk_gemm_any(m, n, k, a, a_row, a_step, b, b_row, 1, c, c_row, bias, accumulate, scratch, part, parts);
+}
+
+#endif
