@@ -5,7 +5,7 @@
 // the swap fails, so the caller waits only for parts that were taken and never for a thread that the system has not let
 // run yet. Threads spin only briefly, so a machine with other work loses little; OpenMP's runtimes spin for long and
 // slow down tenfold there.
-#define _GNU_SOURCE
+#define _GNU_SOURCE 1
 #include "threads.h"
 
 #include <pthread.h>

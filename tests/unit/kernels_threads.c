@@ -1,6 +1,6 @@
 // The thread pool: each part once, workers' numbers in range and never two at once with the same one, runs one after
 // the other from idle and from spinning, pools of 1 to 8 threads.
-#define _GNU_SOURCE
+#define _GNU_SOURCE 1
 #include "kernels.h"
 
 #include "../../runtime/threads.h"
