@@ -1,0 +1,473 @@
+// mlc.h: the forms a model passes through, in the order it passes through them. Read this first.
+//
+//   Source (a .net file)  --frontend/net-->  Model (Graphs + parameters + Recipe)  --passes-->  Program  --codegen-->  C text
+//
+// A Graph says what is computed, in typed nodes; the interpreter (eval.c) runs any Graph. A Program says how: buffers with
+// places, kernels as loop trees or calls of kernel files, steps in order. Printers read Programs only; the loop trees are
+// neutral, so that C and CUDA print from the same ones. No form reaches back to an earlier one.
+#ifndef MLC_MLC_H
+#define MLC_MLC_H
+
+#include "base.h"
+#include "diag.h"
+
+enum { RANK_MAX = 8, INPUTS_MAX = 8, ATTRS_MAX = 12, OWNED_MAX = 4, OUTPUTS_MAX = 4, WORDS_MAX = 8 };
+
+typedef struct Value Value;
+typedef struct Node Node;
+typedef struct Graph Graph;
+typedef struct Param Param;
+typedef struct OpDef OpDef;
+typedef struct Builder Builder;
+typedef struct Expr Expr;
+typedef struct Loop Loop;
+
+// One compilation: what all parts share. Nothing is global, so two models can be compiled in one process.
+typedef struct Context {
+    Arena *arena;                       // lives as long as the compilation
+    Names *names;                       // interned names: compare by pointer
+    Diag  *diag;                        // messages for the user
+    Map   *symbols;                     // named sizes by name (Symbol *)
+} Context;
+
+// --- Element types (type.c, types.def) ----------------------------------------------------------------------------------
+
+typedef enum DType {
+    TYPE_NONE,
+#define TYPE(name, bytes, kind, c, npy, safetensors, onnx) TYPE_##name,
+#include "types.def"
+#undef TYPE
+    TYPE_COUNT
+} DType;
+
+typedef enum TypeKind { KIND_BOOL, KIND_INT, KIND_UINT, KIND_FLOAT } TypeKind;
+
+typedef struct TypeDef { const char *name; int bytes; TypeKind kind; const char *c, *npy, *safetensors; int onnx; } TypeDef;
+
+const TypeDef *type_def(DType type);
+DType type_find(const char *name);                      // TYPE_NONE if there is none of that name
+bool  type_is_float(DType type);
+
+// --- Sizes (size.c): integers known when compiling, or polynomials over named sizes ---------------------------------------
+//
+// A Size is immutable and kept in one normal form (a sum of products of atoms; an atom is a symbol or a floor division),
+// so two sizes are the same if size_equal says so, and only then. A symbol equals only itself.
+
+typedef struct Symbol { const char *name; int64_t bound; bool batch; int id; } Symbol;     // bound 0: none is known
+typedef struct SizeForm SizeForm;
+typedef const SizeForm *Size;
+
+Size size_const(Context *cx, int64_t n);
+Size size_symbol(Context *cx, const char *name, int64_t bound);    // the same Symbol for the same name
+Size size_plus(Context *cx, Size a, Size b);
+Size size_minus(Context *cx, Size a, Size b);
+Size size_times(Context *cx, Size a, Size b);
+Size size_floordiv(Context *cx, Size a, int64_t b);     // b > 0
+Size size_ceildiv(Context *cx, Size a, int64_t b);
+Size size_over(Context *cx, Size a, Size b);            // exact quotient, or NULL where it is not whole
+bool size_equal(Size a, Size b);
+bool size_known(Size a, int64_t *n);                    // true if it is a number
+int64_t size_value(Size a);                             // the number; a bug if it is none
+bool size_upper(Size a, int64_t *n);                    // its largest value under the symbols' bounds; false if unbounded
+int64_t size_at(Size a, const int64_t *symbols);        // with values by Symbol id
+int  size_symbols(Size a, const Symbol **symbols, int room);       // the symbols in it
+void size_print(Text *text, Size a);                    // 16 * H, floor(W / 4), N
+
+typedef struct Shape { int rank; Size dim[RANK_MAX]; } Shape;
+typedef struct Type { DType dtype; Shape shape; } Type;
+
+bool shape_equal(const Shape *a, const Shape *b);
+Size shape_count(Context *cx, const Shape *shape);      // product of all dims; 1 for rank 0
+bool shape_broadcast(Context *cx, const Shape *a, const Shape *b, Shape *out);  // numpy's rule; false if they do not fit
+Type type_of(DType dtype, int rank, const Size *dims);
+void type_print(Text *text, const Type *type);          // f32[N, 64]
+const char *type_text(Context *cx, const Type *type);
+
+// --- Scalar formulas (expr.c, prims.def) ---------------------------------------------------------------------------------
+
+typedef enum PrimId {
+#define PRIM(name, operands, result, c, da, db) PRIM_##name,
+#include "prims.def"
+#undef PRIM
+    PRIM_COUNT
+} PrimId;
+
+typedef struct PrimDef { const char *name; int operands; enum { PRIM_SAME, PRIM_BOOL, PRIM_KEEP } result; const char *c, *d[2]; } PrimDef;
+const PrimDef *prim_def(PrimId prim);
+
+typedef enum ExprKind {
+    EXPR_NUMBER,        // number (floats) or whole (integers)
+    EXPR_INDEX,         // a loop variable: var
+    EXPR_SIZE,          // size, as an i64
+    EXPR_ARG,           // operand `arg` of the formula of an op
+    EXPR_LOAD,          // value[index…]
+    EXPR_LOCAL,         // what a LOOP_LET or an accumulator of id `var` holds
+    EXPR_HYPER,         // a number of the recipe that may change while training (lr, …): name
+    EXPR_PRIM,          // prim(operand…)
+    EXPR_CAST,          // operand[0] as type
+} ExprKind;
+
+struct Expr {
+    ExprKind kind;
+    DType    type;                      // of the result; index arithmetic is i64
+    PrimId   prim;
+    int      var, arg;
+    double   number;
+    int64_t  whole;
+    Size     size;
+    Value   *value;
+    const char *name;
+    int      count;                     // of operands, or of indices for a load
+    Expr    *operand[RANK_MAX];
+};
+
+Expr *expr_number(Context *cx, DType type, double number);
+Expr *expr_whole(Context *cx, int64_t whole);                       // an i64
+Expr *expr_index(Context *cx, int var);                             // an i64
+Expr *expr_size(Context *cx, Size size);
+Expr *expr_local(Context *cx, DType type, int var);
+Expr *expr_load(Context *cx, Value *value, int count, Expr *const *index);
+Expr *expr_prim(Context *cx, PrimId prim, Expr *a, Expr *b, Expr *c);    // folds numbers; unused operands NULL
+Expr *expr_cast(Context *cx, DType type, Expr *a);
+// A formula over the op's input names and its numeric attributes ("max(x, 0)", "select(x > 0, x, slope * x)").
+// Its grammar: numbers, names, + - * / comparisons, prim calls. An error in it is a bug of the row.
+Expr *expr_parse(Context *cx, const char *formula, const char *const *names, Expr *const *values, int count);
+Expr *expr_derivative(Context *cx, Expr *formula, int arg);         // d formula / d EXPR_ARG arg, simplified; NULL if zero
+Expr *expr_substitute(Context *cx, Expr *e, Expr *(*leaf)(void *context, Expr *leaf), void *context);
+void  expr_print(Text *text, const Expr *e, const char *const *args);    // as expr_parse reads it
+
+// --- Attributes ------------------------------------------------------------------------------------------------------------
+
+typedef enum AttrKind { ATTR_NONE, ATTR_INT, ATTR_FLOAT, ATTR_BOOL, ATTR_WORD, ATTR_INTS, ATTR_SIZES, ATTR_TYPE, ATTR_FORMULA, ATTR_TEXT } AttrKind;
+
+typedef struct Attr {
+    AttrKind kind;                      // ATTR_NONE: not given and no default
+    int64_t  i;                         // INT, BOOL
+    double   f;                         // FLOAT
+    const char *word;                   // WORD, TEXT
+    int      count;
+    int64_t  ints[RANK_MAX * 2];        // INTS
+    Size     sizes[RANK_MAX];           // SIZES
+    DType    type;                      // TYPE
+    Expr    *formula;                   // FORMULA (of `map`)
+} Attr;
+
+// --- One row per op (ops/op.h has what rows are written with; ops/ops.def lists them) -----------------------------------------
+
+typedef struct AttrDef {
+    const char *name;
+    AttrKind    kind;
+    const char *initial;                // default as text ("1", "0.1", "same", "none"); NULL: must be given; "" : may be absent
+    const char *words;                  // "zeros reflect edge": words allowed besides, or instead of, a value
+    double      least, most;            // range, where least < most
+    bool        positional;             // may follow the inputs without its name
+    const char *onnx;                   // ONNX's name of it, if it has another
+    const char *brief;
+} AttrDef;
+
+typedef enum ParamRole { ROLE_WEIGHT, ROLE_BIAS, ROLE_NORM, ROLE_EMBEDDING, ROLE_BUFFER } ParamRole;
+
+typedef struct OwnedDef {               // a parameter that calls of the op own
+    const char *input;                  // name of the input it fills: "weight"
+    ParamRole   role;                   // ROLE_NORM: scale and shift of normalisation
+    const char *init;                   // default initialiser, PyTorch's: "kaiming_uniform(a = 2.2360679774997896)", "zeros"
+    const char *unless;                 // attribute that, false, leaves it out: "bias"
+} OwnedDef;
+
+enum {                                  // traits
+    OP_COMMUTES   = 1 << 0,             // f(a, b) = f(b, a)
+    OP_RANDOM     = 1 << 1,             // a function of (seed, step, place, element)
+    OP_MODE       = 1 << 2,             // follows `training`
+    OP_DATA       = 1 << 3,             // may be used in `data`
+    OP_FITTED     = 1 << 4,             // looks at the training part once
+    OP_LOSS       = 1 << 5,             // compares like with like; gives one number
+    OP_METRIC     = 1 << 6,
+    OP_INTERNAL   = 1 << 7,             // made by passes, not written by people
+    OP_MOVES      = 1 << 8,             // only moves elements (reshape, transpose, slice): exact
+    OP_INDEX      = 1 << 9,             // the inputs marked so in `inputs` are indices, checked against the axis they index
+};
+
+typedef struct MetricDef { enum { METRIC_MEAN, METRIC_SUM } add; int better; const char *finish; } MetricDef;
+// add: how batches add up (mean weighted by rows, or sum); better: +1 higher, -1 lower, 0 not known;
+// finish: what the runtime makes of the sum ("", "f1", "confusion")
+
+typedef struct OnnxName { const char *name; int since, until; } OnnxName;
+
+typedef struct OpCall {                 // what a shape rule sees and fills
+    Context     *cx;
+    const OpDef *op;
+    DiagPlace    place;
+    int          n_in;
+    Value       *in[INPUTS_MAX];        // by the order of op->inputs; NULL: optional and absent, or owned and not yet made
+    Type         owned[INPUTS_MAX];     // for owned inputs that are NULL: the rule fills their types
+    Attr         attr[ATTRS_MAX];       // complete: defaults are filled in
+    int          n_out;
+    Type         out[OUTPUTS_MAX];
+    bool         training;
+} OpCall;
+
+// A value said element by element: out[i0, …, i(rank-1)] = reduce over r0, … of body. Loop variables 0 … rank-1 are the axes
+// of the output, rank … rank+reduced-1 those of the reduction. The pull form: fusion is substitution of loads.
+typedef enum Reduce { REDUCE_NONE, REDUCE_SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN } Reduce;
+
+typedef struct Compute {
+    int    rank;      Size extent[RANK_MAX];
+    int    reduced;   Size reduced_extent[RANK_MAX];
+    Reduce reduce;
+    Expr  *body;
+} Compute;
+
+struct OpDef {
+    const char *name;
+    const char *brief;                  // one line
+    const char *doc;                    // manual text: the formula, the paper, traps; may be NULL
+    const char *example;                // lines of .net
+    const char *inputs;                 // "x: float, weight: float, bias: float?"; kinds: float int bool any index, like x; "*": any number
+    const char *outputs;                // "y"
+    AttrDef     attrs[ATTRS_MAX];
+    OwnedDef    owned[OWNED_MAX];
+    int         traits;
+    bool      (*shape)(OpCall *call);   // fills out types (and owned types); false after a diagnostic
+    const char *formula;                // elementwise ops: over input and attribute names
+    // One of the next four says what the op is (formula ops need none):
+    void      (*compute)(Context *cx, const Node *node, int output, Compute *out);     // pull form
+    Loop     *(*lower)(Context *cx, const Node *node);                                 // push form (scatter, argmax, …)
+    void      (*expand)(Builder *b, const Node *node, Value **out);             // in terms of other ops
+    // Gradient: fills dx[i] (NULL: none) for the inputs, given dy of each output (NULL: not used). Formula ops and expanded ops
+    // need none. `no_grad` says why there is none.
+    void      (*grad)(Builder *b, const Node *node, Value *const *dy, Value **dx);
+    const char *no_grad;
+    Size      (*flops)(Context *cx, const Node *node);     // NULL: one per element of the output
+    const char *precision;              // "any", "f32" (accumulates in f32 at least), …
+    const char *quantize;               // policy: "", "int8"
+    const char *along;                  // along an axis: "each", "back", "mixes" (for generate)
+    const char *mean_over;              // losses: what a mean divides by ("rows", "where")
+    MetricDef   metric;
+    OnnxName    onnx[4];
+    const char *const *cases;           // test cases: "x: f32[2,3]; axis = 1", NULL-terminated
+};
+
+const OpDef *op_find(const char *name);                 // NULL if there is none
+int  op_count(void);
+const OpDef *op_at(int i);
+int  op_input_index(const OpDef *op, const char *name); // -1 if there is none
+int  op_inputs(const OpDef *op, const char *names[INPUTS_MAX], bool optional[INPUTS_MAX], bool *variadic);     // their number
+const Attr *node_attr(const Node *node, const char *name);              // a bug if the op has no such attribute
+const Attr *call_attr(const OpCall *call, const char *name);
+
+// --- Graph (graph.c, print.c, verify.c) ----------------------------------------------------------------------------------------
+
+typedef enum ValueKind { VALUE_INPUT, VALUE_PARAM, VALUE_CONST, VALUE_RESULT } ValueKind;
+
+struct Value {
+    int         id;                     // numbered in the graph; identifiers are made from it
+    ValueKind   kind;
+    const char *name;                   // as the user wrote it, or a name made from the op; not unique
+    Type        type;
+    Node       *node;                   // RESULT: who makes it
+    int         index;                  // RESULT: which output; INPUT: which input
+    Param      *param;                  // PARAM
+    const void *data;                   // CONST: elements, row-major, of the dtype
+    DiagPlace   place;
+    int64_t     below;                  // integers: all elements are known to be in 0 … below-1; 0: nothing is known
+};
+
+typedef enum Phase { PHASE_FORWARD, PHASE_BACKWARD, PHASE_UPDATE } Phase;
+
+struct Node {
+    int          id;
+    const OpDef *op;
+    int          n_in, n_out;
+    Value       *in[INPUTS_MAX];        // NULL: absent
+    Value       *out[OUTPUTS_MAX];
+    Attr         attr[ATTRS_MAX];
+    const char  *scope;                 // "layer1.0.conv1": the layer, for messages and reports
+    DiagPlace    place;
+    Phase        phase;
+    uint32_t     salt;                  // random ops: which draw of the step this is
+};
+
+typedef enum Stage { STAGE_READ, STAGE_TYPED, STAGE_PLAIN, STAGE_DIFFERENTIATED, STAGE_FUSED, STAGE_PLANNED } Stage;
+
+typedef struct Update { Param *param; Value *value; } Update;       // after the step, the buffer becomes the value
+typedef struct Gradient { Param *param; Value *value; } Gradient;
+typedef struct NamedValue { const char *name; Value *value; const MetricDef *metric; int better; } NamedValue;
+
+struct Graph {
+    Context    *cx;
+    const char *name;
+    Stage       stage;
+    bool        training;
+    LIST(Value *) values;
+    LIST(Node *)  nodes;                // always a valid order of execution
+    LIST(Value *) inputs;               // inputs, then targets
+    int           n_targets;            // the last so many of inputs are targets
+    LIST(NamedValue) outputs;           // in the user's order
+    LIST(NamedValue) metrics;           // evaluation: what each batch gives
+    Value        *loss;                 // one number, or NULL
+    LIST(NamedValue) auxiliary;
+    LIST(Update)   updates;             // batch-norm statistics and the like
+    LIST(Gradient) gradients;           // after grad: for every trainable parameter
+};
+
+Graph *graph_new(Context *cx, const char *name);
+Value *graph_input(Graph *g, const char *name, Type type, DiagPlace place);
+Value *graph_param(Graph *g, Param *param);             // the one value of that parameter in this graph
+Value *graph_const(Graph *g, Type type, const void *data);
+// Checks the call by its row, infers types, adds the node. Out values in out[]; false after a diagnostic.
+bool   graph_call(Graph *g, OpCall *call, const char *scope, Value **out);
+void   graph_print(Text *text, const Graph *g);         // as .net text
+void   graph_dot(Text *text, const Graph *g);
+void   graph_verify(const Graph *g);                    // a bug, naming the node, if an invariant of its stage does not hold
+Graph *graph_copy(const Graph *g);
+void   graph_prune(Graph *g);                           // drops nodes that nothing wanted uses
+
+// A Builder adds nodes from C: in gradients, expansions and passes. Types are inferred; a mistake there is a bug.
+struct Builder { Context *cx; Graph *graph; const char *scope; DiagPlace place; Phase phase; bool training; };
+Value *build(Builder *b, const char *op, int n_in, Value *const *in, const char *attrs);    // attrs as text: "axis = 1, keep = true"
+Value *build1(Builder *b, const char *op, Value *x, const char *attrs);
+Value *build2(Builder *b, const char *op, Value *x, Value *y, const char *attrs);
+Value *build_map(Builder *b, const char *formula, int n_in, Value *const *in);              // over x0, x1, …
+Value *build_number(Builder *b, DType type, double number);
+Value *build_sum_to(Builder *b, Value *x, const Shape *shape);      // sums what broadcasting had repeated
+Value *build_reshape(Builder *b, Value *x, const Shape *shape);
+
+// --- Interpreter (eval.c): runs any Graph, as the rows say ------------------------------------------------------------------------
+
+typedef struct Tensor { DType dtype; int rank; int64_t dim[RANK_MAX]; void *data; } Tensor;  // row-major; data in an arena
+Tensor *tensor_new(Arena *arena, DType dtype, int rank, const int64_t *dim);        // zeroed
+int64_t tensor_count(const Tensor *t);
+double  tensor_get(const Tensor *t, int64_t i);                     // any element type as a double
+void    tensor_set(Tensor *t, int64_t i, double x);                 // rounded to the type; integers truncate
+
+typedef struct Eval {
+    Arena   *arena;
+    Tensor **at;                        // by Value id; inputs and parameters are put there by the caller
+    int64_t *symbols;                   // by Symbol id
+    uint64_t seed, step;
+    bool     in_double;                 // every float type is computed and stored as f64 (gradient checks)
+    char    *error;                     // where it failed: index out of range, …
+} Eval;
+bool eval_graph(const Graph *g, Eval *eval);
+
+// --- Parameters and the recipe ---------------------------------------------------------------------------------------------------
+
+typedef struct Init { const char *name; double number[3]; bool fan_out; const char *path; } Init;   // rows in recipe.def INIT
+
+struct Param {
+    const char *path;                   // "layer1.0.conv1.weight", PyTorch's name
+    Type        type;                   // sizes are known
+    ParamRole   role;
+    const OpDef *op;                    // whose parameter it is (for selectors), NULL for a weight statement
+    bool        trainable;              // false: buffer or frozen
+    bool        train_only;             // made in `train`: in the checkpoint, not in the object
+    Init        init;
+    int64_t     fan_in, fan_out;
+    int         group;                  // of the optimiser
+    int64_t     offset;                 // place in the flat block, in elements (trainable first); set by the planner
+    DiagPlace   place;
+};
+
+typedef enum Unit { UNIT_NONE, UNIT_EPOCHS, UNIT_STEPS, UNIT_SECONDS, UNIT_SHARE } Unit;
+typedef struct Duration { double amount; Unit unit; } Duration;
+
+// recipe.def: rows OPTIMIZER, SCHEDULE, INIT, SOURCE, KEY: names, arguments with defaults, formulas. The builder, the code
+// generator (update formulas), the runtime's tables and the manual all read them.
+typedef struct RecipeArg { const char *name; double initial; } RecipeArg;
+typedef struct OptimizerDef { const char *name, *brief, *doc; RecipeArg args[10]; const char *states[3]; const char *formula; } OptimizerDef;
+typedef struct ScheduleDef { const char *name, *brief; RecipeArg args[4]; bool has_length; } ScheduleDef;
+const OptimizerDef *optimizer_find(const char *name);
+const ScheduleDef  *schedule_find(const char *name);
+
+typedef struct OptimizerGroup { double arg[10]; } OptimizerGroup;   // group 0 is the optimiser itself
+typedef struct ScheduleStep { const ScheduleDef *def; Duration length; double arg[4]; Duration every; } ScheduleStep;
+
+typedef enum FieldHow { FIELD_COLUMNS, FIELD_STRINGS, FIELD_ARRAY } FieldHow;
+typedef struct Field {                  // what the data graph reads from the source: one of its inputs
+    FieldHow    how;
+    const char *name;                   // array name (npy, idx), or column name; NULL: by number
+    int64_t     first, last;            // column numbers, both included, where name is NULL
+    Value      *value;                  // the input of the data graph it feeds (per sample)
+    const char *codes;                  // FIELD_STRINGS: "classes" or "category": strings become i32 codes, fitted on the training part
+    int64_t     n_codes;
+} Field;
+
+typedef struct Source { const char *kind; int n_args; const char *arg[8], *text[8]; DiagPlace place; } Source;   // csv: path, header, separator; npy/idx: field = file
+typedef struct Split { const char *part; double share; Source *source; } Split;                 // share or source
+
+typedef struct Recipe {
+    int64_t   batch;
+    double    epochs;   int64_t steps;  // one of them is 0
+    const OptimizerDef *optimizer;
+    LIST(OptimizerGroup) groups;
+    LIST(ScheduleStep)   schedule;
+    enum { CLIP_NONE, CLIP_NORM, CLIP_VALUE } clip;  double clip_at;
+    const char *keep_by;  int keep_better;  int keep_last;          // metric name or "loss"; +1 higher, -1 lower
+    Duration  stop_after; const char *stop_by; int stop_better;
+    Duration  evaluate, save;
+    bool      shuffle, drop_last;
+    uint64_t  seed;
+    Source   *source;
+    LIST(Split)   splits;
+    const char   *stratified_by;
+    LIST(Field)   fields;
+    Graph    *data;                     // fields -> inputs and targets, one sample; outputs are named as what they fill
+} Recipe;
+
+typedef struct Labels { const char *output; int count; const char **names; } Labels;
+
+typedef struct Model {
+    Context    *cx;
+    const char *name, *path;            // of the net; of its file
+    LIST(Param *) params;               // in the order of first use
+    Graph      *train;                  // loss with training = true; NULL without a train section
+    Graph      *eval;                   // outputs, loss and metrics with training = false
+    Graph      *infer;                  // outputs alone
+    Recipe     *recipe;                 // NULL without a train section
+    LIST(Labels) labels;
+    Map        *settings;               // -D and param values, resolved, with origin (text), for the run folder
+    const char *weights;                // `weights from`, or NULL
+} Model;
+
+// --- Program ------------------------------------------------------------------------------------------------------------------------
+
+typedef enum Space {                    // where a buffer lives
+    SPACE_ARENA,                        // activations, by offset; planned
+    SPACE_PARAM, SPACE_GRAD, SPACE_STATE,   // the flat blocks
+    SPACE_INPUT, SPACE_OUTPUT,          // the caller's memory (object), or the batch (trainer)
+    SPACE_CONST,
+} Space;
+
+typedef struct Buffer {
+    Value  *value;
+    Space   space;
+    int64_t offset, bytes;              // in its space; bytes at the largest sizes
+    int     index;                      // INPUT, OUTPUT: which
+    int     first, last;                // steps between which it lives
+    struct Buffer *alias;               // shares the memory of this one (in place, reshape)
+} Buffer;
+
+typedef enum LoopKind { LOOP_BLOCK, LOOP_FOR, LOOP_LET, LOOP_ACCUMULATOR, LOOP_STORE, LOOP_UPDATE, LOOP_IF } LoopKind;
+typedef enum AxisMark { AXIS_SERIAL, AXIS_PARALLEL, AXIS_VECTOR, AXIS_BLOCK, AXIS_THREAD } AxisMark;
+
+struct Loop {
+    LoopKind kind;
+    int      var;                       // FOR: loop variable; LET, ACCUMULATOR: local id; UPDATE of a local: its id
+    AxisMark mark;
+    Expr    *from, *to;                 // FOR: from <= var < to
+    Expr    *value;                     // LET, ACCUMULATOR (start), STORE, UPDATE, IF (condition)
+    Value   *target;                    // STORE, UPDATE: memory; NULL: the local `var`
+    int      count;
+    Expr    *index[RANK_MAX];           // of target
+    Reduce   reduce;                    // UPDATE: how value joins what is there
+    DType    type;                      // LET, ACCUMULATOR
+    LIST(Loop *) body;                  // BLOCK, FOR, IF
+    Loop    *other;                     // IF: else
+};
+Loop *loop_new(Context *cx, LoopKind kind);
+Loop *loop_for(Context *cx, int var, AxisMark mark, Expr *from, Expr *to);
+void  loop_add(Context *cx, Loop *parent, Loop *child);
+void  loop_print(Text *text, const Loop *loop, int depth);          // neutral text, for debugging and tests
+Loop *loop_of_compute(Context *cx, const Compute *compute, Value *out);     // the plain nest
+bool  loop_run(const Loop *loop, Eval *eval);                       // interpreter of loop trees
+#endif
