@@ -107,6 +107,31 @@ MLK_LEAF void mlk_store_first(float *to, mlk_v v, int64_t count)
 #endif
 }
 
+// Stores lanes first..first+count-1 of v at to[0..count-1].
+MLK_LEAF void mlk_store_lanes(float *to, mlk_v v, int64_t first, int64_t count)
+{
+#if defined(__AVX512F__)
+    __builtin_ia32_storeups512_mask(to - first, v, (unsigned short)(((1u << count) - 1) << first));
+#elif defined(__AVX2__) && defined(__FMA__)
+    mlk_lanes lanes = mlk_first_lanes(first + count) & ~mlk_first_lanes(first);
+    __builtin_ia32_maskstoreps256((mlk_v *)(void *)(to - first), lanes, v);
+#else
+    float lanes[MLK_W];
+    mlk_store(lanes, v);
+    for (int64_t i = 0; i < count; i++)
+        to[i] = lanes[first + i];
+#endif
+}
+
+// n floats, short rows in mind: for those a call of memcpy takes longer than the copy.
+MLK_LEAF void mlk_copy(float *to, const float *from, int64_t n)
+{
+    for (; n >= MLK_W; n -= MLK_W, to += MLK_W, from += MLK_W)
+        mlk_store(to, mlk_load(from));
+    if (n > 0)
+        mlk_store_first(to, mlk_load_first(from, n), n);
+}
+
 // Where share `part` of `parts` begins when `count` things are dealt out evenly.
 MLK_LEAF int64_t mlk_share(int64_t count, int part, int parts)
 {
