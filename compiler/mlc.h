@@ -371,16 +371,26 @@ struct Param {
 typedef enum Unit { UNIT_NONE, UNIT_EPOCHS, UNIT_STEPS, UNIT_SECONDS, UNIT_SHARE } Unit;
 typedef struct Duration { double amount; Unit unit; } Duration;
 
-// recipe.def: rows OPTIMIZER, SCHEDULE, INIT, SOURCE, KEY: names, arguments with defaults, formulas. The builder, the code
-// generator (update formulas), the runtime's tables and the manual all read them.
-typedef struct RecipeArg { const char *name; double initial; } RecipeArg;
-typedef struct OptimizerDef { const char *name, *brief, *doc; RecipeArg args[10]; const char *states[3]; const char *formula; } OptimizerDef;
-typedef struct ScheduleDef { const char *name, *brief; RecipeArg args[4]; bool has_length; } ScheduleDef;
-const OptimizerDef *optimizer_find(const char *name);
-const ScheduleDef  *schedule_find(const char *name);
+// recipe.def: rows OPTIMIZER, SCHEDULE, INITIALISER: names, arguments with defaults, formulas (recipe.c).
+typedef struct RecipeArg { const char *name; double initial; bool needed; } RecipeArg;
+typedef enum ScheduleLength { LENGTH_OPTIONAL, LENGTH_FIRST, LENGTH_OVER, LENGTH_EVERY } ScheduleLength;
+typedef struct OptimizerDef {
+    const char *name, *brief;
+    int n_args;    RecipeArg arg[10];
+    int n_states;  const char *state[3];
+    const char *scalars, *formula;
+} OptimizerDef;
+typedef struct ScheduleDef { const char *name, *brief; int n_args; RecipeArg arg[4]; ScheduleLength length; } ScheduleDef;
+typedef struct InitialiserDef { const char *name, *brief; int n_args; RecipeArg arg[3]; } InitialiserDef;
+const OptimizerDef   *optimizer_at(int i);              // NULL behind the last
+const ScheduleDef    *schedule_at(int i);
+const InitialiserDef *initialiser_at(int i);
+const OptimizerDef   *optimizer_find(const char *name);
+const ScheduleDef    *schedule_find(const char *name);
+const InitialiserDef *initialiser_find(const char *name);
 
 typedef struct OptimizerGroup { double arg[10]; } OptimizerGroup;   // group 0 is the optimiser itself
-typedef struct ScheduleStep { const ScheduleDef *def; Duration length; double arg[4]; Duration every; } ScheduleStep;
+typedef struct ScheduleStep { const ScheduleDef *def; Duration length; double arg[4]; bool share[4]; } ScheduleStep;  // share: of the learning rate
 
 typedef enum FieldHow { FIELD_COLUMNS, FIELD_STRINGS, FIELD_ARRAY } FieldHow;
 typedef struct Field {                  // what the data graph reads from the source: one of its inputs
