@@ -6,6 +6,7 @@
 #define MLK_PLAIN_H
 
 #include "conv2d.h"
+#include "pool.h"
 
 // c (m, n) = start (m, n) + a (m, k) b (k, n); `magnitude` gets the sum of absolute terms, for error bounds.
 static __attribute__((unused)) void plain_gemm(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row,
@@ -48,6 +49,45 @@ static __attribute__((unused)) void plain_conv2d(const MlkConv2d *s, const float
                                 (y ? y : dx ? dx : dweight)[at] += term;
                                 magnitude[at] += term < 0 ? -term : term;
                             }
+}
+
+// The maximum of one window of one plane of x, and which tap it was: the first of several, the first NaN before all.
+static __attribute__((unused)) float plain_maxpool2d(const MlkPool2d *s, const float *plane, int64_t oy, int64_t ox,
+                                                     int *tap)
+{
+    float most = 0;
+    *tap = -1;
+    for (int64_t ky = 0; ky < s->kh; ky++)
+        for (int64_t kx = 0; kx < s->kw; kx++) {
+            int64_t h = oy * s->stride_h + ky * s->dilation_h - s->pad_top;
+            int64_t w = ox * s->stride_w + kx * s->dilation_w - s->pad_left;
+            if (h < 0 || h >= s->h || w < 0 || w >= s->w)
+                continue;
+            float x = plane[h * s->w + w];
+            if (*tap < 0 || x > most || (x != x && most == most)) {
+                most = x;
+                *tap = (int)(ky * s->kw + kx);
+            }
+        }
+    return most;
+}
+
+// The sum of one window of one plane of x, and how many pixels it has with and without the padding.
+static __attribute__((unused)) double plain_avgpool2d(const MlkPool2d *s, const float *plane, int64_t oy, int64_t ox,
+                                                      int *inside, int *padded)
+{
+    double sum = 0;
+    *inside = *padded = 0;
+    for (int64_t ky = 0; ky < s->kh; ky++)
+        for (int64_t kx = 0; kx < s->kw; kx++) {
+            int64_t h = oy * s->stride_h + ky - s->pad_top, w = ox * s->stride_w + kx - s->pad_left;
+            *padded += h < s->h + s->pad_top && w < s->w + s->pad_left;
+            if (h < 0 || h >= s->h || w < 0 || w >= s->w)
+                continue;
+            sum += plane[h * s->w + w];
+            ++*inside;
+        }
+    return sum;
 }
 
 #endif

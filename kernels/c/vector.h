@@ -23,6 +23,8 @@
 #define MLK_UNROLL _Pragma("GCC unroll 16")
 #endif
 
+#define MLK_SIMD _Pragma("omp simd")  // a loop of independent steps; compile with -fopenmp-simd
+
 // Floats in a vector, and how many rows of two vectors stay in registers as accumulators.
 #if defined(__AVX512F__)
 #define MLK_W    16
