@@ -480,4 +480,48 @@ void  loop_add(Context *cx, Loop *parent, Loop *child);
 void  loop_print(Text *text, const Loop *loop, int depth);          // neutral text, for debugging and tests
 Loop *loop_of_compute(Context *cx, const Compute *compute, Value *out);     // the plain nest
 bool  loop_run(const Loop *loop, Eval *eval);                       // interpreter of loop trees
+
+// A kernel is a function that a step calls: a loop tree, or a call of a kernel file (kernels/kernels.def) with bound sizes.
+typedef struct KernelArg { enum { ARG_VALUE, ARG_SIZE, ARG_NUMBER, ARG_NULL } kind; Value *value; Size size; int64_t number; } KernelArg;
+
+typedef struct Kernel {
+    int         id;                     // position in the program; identifiers are numbered by it
+    const char *name;                   // "fc1_relu": letters, digits, _; made from scope and op, cut to 40 characters
+    const char *scope, *op;             // of the most telling node: "fc1", "dense"
+    const char *equation;               // for the comment over it: "h = max(x w' + b, 0)"
+    DiagPlace   place;
+    Phase       phase;
+    LIST(Node *) nodes;                 // what it computes, in order
+    LIST(Value *) reads, writes;        // memory it touches, each once; inlined values are not among them
+    Loop       *loops;                  // over all parts: the outermost FOR marked AXIS_PARALLEL is what parts divide; or:
+    const char *file;                   // row of kernels.def: "gemm_nt", "conv2d", …
+    int         n_args;  KernelArg arg[24];
+    Size        repeat;                 // file kernels: called so many times with values advancing by one matrix (batched); NULL: once
+    int         parts;                  // >= 1; a function of shapes alone
+    Size        flops;
+    int64_t     scratch;                // bytes a worker needs
+} Kernel;
+
+typedef struct Program {                // of one graph: training, evaluation or inference
+    Context *cx;
+    Model   *model;
+    Graph   *graph;                     // at STAGE_PLANNED
+    LIST(Kernel *) steps;               // forward and backward, in order
+    LIST(Kernel *) updates;             // training: buffers, clip-free optimiser sweep (formula of the OptimizerDef)
+    Buffer **buffer;                    // by Value id; NULL: never in memory (inlined)
+    int64_t  arena_bytes, scratch_bytes;
+    int64_t  lower_bound;               // the largest sum of live bytes at any step
+} Program;
+
+// passes/: from graphs to programs. `batch` bounds the batch symbol. NULL after diagnostics.
+Program *program_of_graph(Model *model, Graph *graph, int64_t batch);
+void     plan_print(Text *text, const Program *program);            // `mlc plan`: peak, lives, lower bound
+void     params_place(Model *model);                                // offsets in the flat block: trainable by group, then the rest
+
+// codegen/: from programs to text. All deterministic.
+typedef struct Output { const char *name; const char *bytes; size_t length; } Output;      // a file to write
+void codegen_train(Text *c, Model *model, Program *train, Program *eval, Program *data);   // model.c of a training program (includes mlrt.h)
+void codegen_object(Text *c, Text *header, Model *model, Program *infer, const char *weights_file);
+// weights_file: path for .incbin; NULL: weights come through m_init (a pointer given by the caller)
+
 #endif
