@@ -3,8 +3,8 @@
 // The maximum's forward pass notes for each result where in its window it was found (ky * kw + kx, one byte; windows of
 // more than 255 pixels do not fit, see mlk_maxpool2d_fits), so the gradient only puts values back. Padding and ceil mode
 // are the caller's choice of oh and ow; windows are cut off at the image. The first maximum wins and NaN counts as the
-// largest, as in PyTorch. A row of results is computed with the window outside and the columns inside, so that the inner
-// loop has no branch and becomes vector code.
+// largest, as in PyTorch. A vector of neighbouring results goes through its windows tap by tap; strides 1 and 2 load it
+// whole where no tap leaves the image.
 #ifndef MLK_POOL_H
 #define MLK_POOL_H
 
@@ -30,51 +30,84 @@ MLK_LEAF void mlk_pool_columns(const MlkPool2d *s, int64_t kx, int64_t *from, in
     *end = s->w + left > 0 ? mlk_min(s->ow, (s->w + left - 1) / s->stride_w + 1) : 0;
 }
 
-// One tap of one row of results: keeps what is larger, or the first NaN.
-MLK_LEAF void mlk_maxpool_tap(int64_t from, int64_t end, const float *x, int64_t left, int64_t stride, float *y,
-                              uint8_t *at, int tap)
+typedef int32_t mlk_ints __attribute__((vector_size(4 * MLK_W)));
+typedef uint8_t mlk_bytes __attribute__((vector_size(MLK_W)));
+
+// The even ones of 2 * count - 1 floats (count <= MLK_W), the odd ones between them skipped; nothing beyond is read.
+MLK_LEAF mlk_v mlk_load_even(const float *from, int64_t count)
 {
-    MLK_SIMD for (int64_t i = from; i < end; i++) {
-        float v = x[i * stride + left], old = y[i];
-        int take = (v > old) | ((v != v) & (old == old));
-        uint32_t mask = 0u - (uint32_t)take, bits, old_bits;
-        memcpy(&bits, &v, sizeof bits);
-        memcpy(&old_bits, &old, sizeof old_bits);
-        bits = (bits & mask) | (old_bits & ~mask);
-        memcpy(&y[i], &bits, sizeof bits);
-        at[i] = (uint8_t)((tap & (int)mask) | (at[i] & (int)~mask));
+    int64_t n = 2 * count - 1;
+    mlk_v a = n >= MLK_W ? mlk_load(from) : mlk_load_first(from, n);
+    mlk_v b = n > MLK_W ? mlk_load_first(from + MLK_W, n - MLK_W) : (mlk_v){0};
+#if MLK_W == 16
+    return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+#elif MLK_W == 8
+    return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14);
+#else
+    return __builtin_shufflevector(a, b, 0, 2, 4, 6);
+#endif
+}
+
+// Up to MLK_W neighbouring results, and where their values were found.
+typedef struct MlkMaxima {
+    mlk_v most;
+    mlk_ints tap;  // MLK_POOL_NOWHERE: no pixel yet
+} MlkMaxima;
+
+MLK_LEAF void mlk_maxima_add(MlkMaxima *m, mlk_v x, mlk_ints exists, int32_t tap)
+{
+    mlk_ints larger = (x > m->most) | ((x != x) & (m->most == m->most)) | (m->tap == MLK_POOL_NOWHERE);
+    mlk_ints take = larger & exists;
+    m->most = (mlk_v)(((mlk_ints)x & take) | ((mlk_ints)m->most & ~take));
+    m->tap = ((tap - (mlk_ints){0}) & take) | (m->tap & ~take);
+}
+
+// The general tap: lane i sees row[i * stride], and exists if from <= i < end.
+MLK_FN void mlk_maxima_add_some(MlkMaxima *m, const float *row, int64_t stride, int64_t from, int64_t end, int32_t tap)
+{
+    float x[MLK_W] = {0};
+    int32_t exists[MLK_W] = {0};
+    mlk_ints lanes;
+    for (int64_t i = from; i < end; i++) {
+        x[i] = row[i * stride];
+        exists[i] = -1;
+    }
+    memcpy(&lanes, exists, sizeof lanes);
+    mlk_maxima_add(m, mlk_load(x), lanes, tap);
+}
+
+// One row of the window at results first..first+count-1.
+MLK_FN void mlk_maxima_add_row(MlkMaxima *m, const MlkPool2d *s, const float *row, int64_t first, int64_t count,
+                               int32_t tap)
+{
+    const mlk_ints all = ~(mlk_ints){0};
+    for (int64_t kx = 0; kx < s->kw; kx++, tap++) {
+        int64_t from, end, left = first * s->stride_w + kx * s->dilation_w - s->pad_left;
+        mlk_pool_columns(s, kx, &from, &end);
+        from = mlk_max_of(from - first, 0);
+        end = mlk_min(end - first, count);
+        if (from > 0 || end < count || s->stride_w > 2)
+            mlk_maxima_add_some(m, row + left, s->stride_w, from, end, tap);
+        else if (s->stride_w == 2)
+            mlk_maxima_add(m, mlk_load_even(row + left, count), all, tap);
+        else
+            mlk_maxima_add(m, mlk_load_first(row + left, count), all, tap);
     }
 }
 
-// The first tap of a window that begins at pixel `start` and lies in the image; -1 if none does.
-MLK_LEAF int64_t mlk_pool_first(int64_t start, int64_t taps, int64_t dilation, int64_t size)
-{
-    int64_t tap = start < 0 ? (dilation - 1 - start) / dilation : 0;
-    return tap < taps && start + tap * dilation < size ? tap : -1;
-}
-
-// One row of results, from row `top` of a plane on. Each begins as -infinity at its window's first pixel.
+// One row of results, from row `top` of a plane on.
 MLK_FN void mlk_maxpool_row(const MlkPool2d *s, const float *plane, int64_t top, float *y, uint8_t *at)
 {
-    int64_t ky = mlk_pool_first(top, s->kh, s->dilation_h, s->h);
-    for (int64_t i = 0; i < s->ow; i++) {
-        int64_t kx = mlk_pool_first(i * s->stride_w - s->pad_left, s->kw, s->dilation_w, s->w);
-        y[i] = -__builtin_inff();
-        at[i] = (uint8_t)(ky < 0 || kx < 0 ? MLK_POOL_NOWHERE : ky * s->kw + kx);
+    int64_t ky_first = top < 0 ? (s->dilation_h - 1 - top) / s->dilation_h : 0;
+    for (int64_t i = 0; i < s->ow; i += MLK_W) {
+        int64_t count = mlk_min(s->ow - i, MLK_W);
+        MlkMaxima m = {mlk_all(-__builtin_inff()), MLK_POOL_NOWHERE - (mlk_ints){0}};
+        for (int64_t ky = ky_first; ky < s->kh && top + ky * s->dilation_h < s->h; ky++)
+            mlk_maxima_add_row(&m, s, plane + (top + ky * s->dilation_h) * s->w, i, count, (int32_t)(ky * s->kw));
+        mlk_store_first(y + i, m.most, count);
+        mlk_bytes taps = __builtin_convertvector(m.tap, mlk_bytes);
+        memcpy(at + i, &taps, (size_t)count);
     }
-    for (; ky >= 0 && ky < s->kh && top + ky * s->dilation_h < s->h; ky++)
-        for (int64_t kx = 0; kx < s->kw; kx++) {
-            int64_t from, end, left = kx * s->dilation_w - s->pad_left;
-            const float *row = plane + (top + ky * s->dilation_h) * s->w;
-            int tap = (int)(ky * s->kw + kx);
-            mlk_pool_columns(s, kx, &from, &end);
-            if (s->stride_w == 1)
-                mlk_maxpool_tap(from, end, row, left, 1, y, at, tap);
-            else if (s->stride_w == 2)
-                mlk_maxpool_tap(from, end, row, left, 2, y, at, tap);
-            else
-                mlk_maxpool_tap(from, end, row, left, s->stride_w, y, at, tap);
-        }
 }
 
 // y (planes, oh, ow) = the largest x of each window; at (planes, oh, ow) = ky * kw + kx of it. A window with nothing
@@ -92,17 +125,18 @@ MLK_FN void mlk_maxpool2d(const MlkPool2d *s, const float *x, float *y, uint8_t 
 MLK_FN void mlk_maxpool2d_grad(const MlkPool2d *s, const float *dy, const uint8_t *at, float *dx, int part, int parts)
 {
     int64_t plane = mlk_share(s->planes, part, parts), end = mlk_share(s->planes, part + 1, parts);
+    int64_t i = plane * s->oh * s->ow, offset[MLK_POOL_NOWHERE];
+    for (int64_t tap = 0; tap < s->kh * s->kw && tap < MLK_POOL_NOWHERE; tap++)
+        offset[tap] = tap / s->kw * s->dilation_h * s->w + tap % s->kw * s->dilation_w;
     for (; plane < end; plane++) {
         float *to = dx + plane * s->h * s->w;
         memset(to, 0, (size_t)(s->h * s->w) * sizeof *to);
-        for (int64_t oy = 0; oy < s->oh; oy++)
-            for (int64_t ox = 0; ox < s->ow; ox++) {
-                int64_t i = (plane * s->oh + oy) * s->ow + ox, ky = at[i] / s->kw, kx = at[i] % s->kw;
-                int64_t h = oy * s->stride_h + ky * s->dilation_h - s->pad_top;
-                int64_t w = ox * s->stride_w + kx * s->dilation_w - s->pad_left;
+        for (int64_t oy = 0; oy < s->oh; oy++) {
+            int64_t corner = (oy * s->stride_h - s->pad_top) * s->w - s->pad_left;
+            for (int64_t ox = 0; ox < s->ow; ox++, corner += s->stride_w, i++)
                 if (at[i] != MLK_POOL_NOWHERE)
-                    to[h * s->w + w] += dy[i];
-            }
+                    to[corner + offset[at[i]]] += dy[i];
+        }
     }
 }
 
