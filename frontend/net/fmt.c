@@ -211,23 +211,12 @@ static void line_finish(Format *f, Line line)
     LIST_ADD(f->arena, f->lines, line);
 }
 
-// `else` on a line of its own joins the line of the brace before it.
-static bool joins(const Format *f, int newline)
-{
-    int next = newline;
-    while (next < f->count && f->tokens[next].kind == RAW_NEWLINE)
-        next++;
-    return is(f, next, "else") && newline > 0 && is(f, newline - 1, "}");
-}
-
 static void find_lines(Format *f)
 {
     int blanks = 0;
     Line line = {.comment = -1};
     for (int i = 0; i <= f->count; i++) {
         bool end = i == f->count, newline = !end && f->tokens[i].kind == RAW_NEWLINE;
-        if (newline && joins(f, i))
-            continue;
         if (end || newline) {
             blanks = line.count == 0 && line.comment < 0 ? blanks + 1 : 0;
             line_finish(f, line);
@@ -434,11 +423,32 @@ static void put_line(const Format *f, Text *text, const Line *line)
     text_put(text, "\n", 1);
 }
 
+// `else` on a line of its own joins the line of the brace before it: line breaks between them are left out.
+static void join_else(Format *f, const NetFile *file)
+{
+    NetToken *kept = NEW_ARRAY(f->arena, NetToken, file->tokens.count + 1);
+    f->tokens = file->tokens.at;
+    f->count = file->tokens.count;
+    int count = 0;
+    for (int i = 0; i < f->count; i++) {
+        if (is(f, i, "else")) {
+            int last = count;
+            while (last > 0 && kept[last - 1].kind == RAW_NEWLINE)
+                last--;
+            bool brace = last > 0 && kept[last - 1].kind == RAW_SIGN && f->bytes[kept[last - 1].from] == '}';
+            count = brace ? last : count;
+        }
+        kept[count++] = f->tokens[i];
+    }
+    f->tokens = kept;
+    f->count = count;
+}
+
 char *net_format(Arena *arena, const Diag *diag, const NetFile *file)
 {
     const DiagSource *source = &diag->sources.at[file->source - 1];
-    Format f = {.arena = arena, .bytes = source->bytes, .length = source->length, .tokens = file->tokens.at,
-                .count = file->tokens.count};
+    Format f = {.arena = arena, .bytes = source->bytes, .length = source->length};
+    join_else(&f, file);
     find_tight(&f);
     find_lines(&f);
     find_depths(&f);

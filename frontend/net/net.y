@@ -351,6 +351,9 @@ static Expected expected_of(const yypcontext_t *context, Tokens *t)
     }
     for (int i = 0; i < n; i++) {
         const char *word = spelled(t, kinds[i]);
+        bool closes = kinds[i] == YYSYMBOL_NEWLINE || strchr("),]", word[0]) != NULL;
+        if (e.sign && !closes)
+            continue;
         if (!is_general(&e, kinds[i], word))
             e.words[e.count++] = kinds[i] == YYSYMBOL_STRING ? "a string"
                                : kinds[i] == YYSYMBOL_DURATION ? "a duration such as 5 epochs" : word;

@@ -97,8 +97,11 @@ static bool in_brackets(const Tokens *t)
 
 void tokens_recover(Tokens *t)
 {
-    while (in_brackets(t))
-        t->open.count--;
+    int kept = 0;
+    for (int i = 0; i < t->open.count; i++)
+        if (t->open.at[i].sign == '{')
+            t->open.at[kept++] = t->open.at[i];
+    t->open.count = kept;
 }
 
 static void bracket_open(Tokens *t, char sign, DiagPlace place)
@@ -114,8 +117,8 @@ static void bracket_open(Tokens *t, char sign, DiagPlace place)
 
 static void bracket_close(Tokens *t, char sign)
 {
-    if (sign == '}')
-        tokens_recover(t);
+    while (sign == '}' && in_brackets(t))
+        t->open.count--;
     if (t->open.count > 0 && (sign == '}') == (t->open.at[t->open.count - 1].sign == '{'))
         t->open.count--;
 }
@@ -390,22 +393,13 @@ static int bad_token(Tokens *t, Raw *raw, NET_GRAMMAR_STYPE *value)
         value->ast = ast_new(t, AST_PATH, place);
         value->ast->text = "";
         return T_PATH;
-    default:
-        return 0;
-    }
-}
-
-// Characters that mean nothing are reported and skipped. False if the token is to be skipped.
-static bool usable(Tokens *t, Raw raw)
-{
-    if (raw.kind != RAW_BAD_PERCENT && raw.kind != RAW_BAD_CHARACTER)
-        return true;
-    DiagPlace place = tokens_place(t, raw.from, raw.to);
-    if (raw.kind == RAW_BAD_PERCENT)
+    case RAW_BAD_PERCENT:
         diag_report(t->diag, place, MESSAGE_E0103);
-    else
-        diag_report(t->diag, place, MESSAGE_E0107, raw_text(t, raw));
-    return false;
+        return '*';
+    default:
+        diag_report(t->diag, place, MESSAGE_E0107, text);
+        return T_NET_GRAMMAR_error;
+    }
 }
 
 // The line goes on after these.
@@ -451,7 +445,7 @@ static int next_token(Tokens *t, Raw *raw, NET_GRAMMAR_STYPE *value)
         *raw = raw_next(t);
         if (raw->kind == RAW_SIGN && t->bytes[raw->from] == ';')
             raw->kind = RAW_NEWLINE;
-        if (raw->kind == RAW_NEWLINE ? newline_counts(t) : usable(t, *raw))
+        if (raw->kind != RAW_NEWLINE || newline_counts(t))
             break;
     }
     too_long(t, *raw);
