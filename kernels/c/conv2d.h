@@ -61,30 +61,40 @@ MLK_LEAF void mlk_inside(int64_t count, int64_t step, int64_t at, int64_t size, 
     *end = size > at ? mlk_min(count, (size - at + step - 1) / step) : 0;
 }
 
+// Copies one phase of one image into its plane: rows r..r_end-1, columns q..q_end-1 of the plane; x is what (0, 0) sees.
+MLK_FN void mlk_plane_fill(const MlkPlanes *p, const float *x, int64_t w, float *to, int64_t r, int64_t r_end, int64_t q,
+                           int64_t q_end)
+{
+    for (; r < r_end; r++) {
+        const float *from = x + r * p->step_h * w;
+        if (p->step_w == 1)
+            mlk_copy(to + r * p->pitch + q, from + q, q_end - q);
+        else
+            for (int64_t i = q; i < q_end; i++)
+                to[r * p->pitch + i] = from[i * p->step_w];
+    }
+}
+
 // Copies `channels` images (h, w) into their planes. The border must be 0 already, and stays so.
 MLK_FN void mlk_planes_fill(const MlkPlanes *p, int64_t channels, const float *x, int64_t h, int64_t w, float *to)
 {
-    for (int64_t c = 0; c < channels; c++, x += h * w)
-        for (int64_t py = 0; py < p->phases_h; py++)
-            for (int64_t px = 0; px < p->phases_w; px++, to += p->height * p->pitch) {
-                int64_t r, r_end, q, q_end, y = py + p->top, left = px + p->left;
-                mlk_inside(p->height, p->step_h, y, h, &r, &r_end);
-                mlk_inside(p->pitch, p->step_w, left, w, &q, &q_end);
-                for (; r < r_end; r++) {
-                    const float *from = x + (r * p->step_h + y) * w + left;
-                    if (p->step_w == 1 && q < q_end)
-                        mlk_copy(to + r * p->pitch + q, from + q, q_end - q);
-                    else
-                        for (int64_t i = q; i < q_end; i++)
-                            to[r * p->pitch + i] = from[i * p->step_w];
-                }
-            }
+    int64_t phases = p->phases_h * p->phases_w, plane = p->height * p->pitch;
+    for (int64_t phase = 0; phase < phases; phase++) {
+        int64_t r, r_end, q, q_end, top = phase / p->phases_w + p->top, left = phase % p->phases_w + p->left;
+        mlk_inside(p->height, p->step_h, top, h, &r, &r_end);
+        mlk_inside(p->pitch, p->step_w, left, w, &q, &q_end);
+        for (int64_t c = 0; c < channels && q < q_end; c++)
+            mlk_plane_fill(p, x + (c * h + top) * w + left, w, to + (c * phases + phase) * plane, r, r_end, q, q_end);
+    }
 }
 
-// A part of a vector's lanes that lies side by side in the result.
+// A part of a vector's lanes that lies side by side in the result, the first at `at`.
 typedef struct MlkSegment {
     int64_t lane, count, at;
+    mlk_mask mask;
 } MlkSegment;
+
+enum { MLK_RUN_VECTORS = 8 };  // vectors of pixels in a tile of one row; two in the others
 
 // A product of rows of weights with runs, and where its pixels go.
 typedef struct MlkRuns {
@@ -97,26 +107,36 @@ typedef struct MlkRuns {
     float *y;        // row i, pixel (u, v) at y[i * y_row + (u * step_h + top) * y_width + v * step_w + left], if inside
     int64_t y_row, y_height, y_width, step_h, step_w, top, left;
     const float *bias;  // for each row; NULL for 0
-    int64_t count[2];   // segments of the current two vectors
-    MlkSegment segment[2][MLK_W + 1];
+    int64_t u, v, v_from, v_end;     // the next pixel to be cut into segments; columns that are inside
+    int64_t count[MLK_RUN_VECTORS];  // segments of the current vectors
+    MlkSegment segment[MLK_RUN_VECTORS][MLK_W + 1];
 } MlkRuns;
 
-// Segments of the pixels q..q+MLK_W-1.
-MLK_FN int64_t mlk_runs_segments(const MlkRuns *t, int64_t q, MlkSegment *segment)
+// Segments of the next MLK_W pixels; (u, v) is the first of them and moves on.
+MLK_FN int64_t mlk_runs_segments(MlkRuns *t, MlkSegment *segment)
 {
-    int64_t count = 0, v_from, v_end, u = q / t->pitch, v = q % t->pitch;
-    mlk_inside(t->width, t->step_w, t->left, t->y_width, &v_from, &v_end);
-    for (int64_t lane = 0; lane < MLK_W && u < t->height; lane += t->pitch - v, v = 0, u++) {
-        int64_t from = mlk_max_of(v, v_from), end = mlk_min(v_end, v + MLK_W - lane), y = u * t->step_h + t->top;
-        if (from >= end || y < 0 || y >= t->y_height)
-            continue;
-        MlkSegment s = {lane + from - v, end - from, y * t->y_width + from * t->step_w + t->left};
-        MlkSegment *last = segment + count - 1;
-        if (count > 0 && t->step_w == 1 && last->lane + last->count == s.lane && last->at + last->count == s.at)
-            last->count += s.count;
-        else
-            segment[count++] = s;
+    int64_t count = 0;
+    for (int64_t lane = 0; lane < MLK_W && t->u < t->height;) {
+        int64_t length = mlk_min(t->pitch - t->v, MLK_W - lane), y = t->u * t->step_h + t->top;
+        int64_t from = mlk_max_of(t->v, t->v_from), end = mlk_min(t->v + length, t->v_end);
+        if (from < end && y >= 0 && y < t->y_height) {
+            MlkSegment s = {.lane = lane + from - t->v, .count = end - from,
+                            .at = y * t->y_width + from * t->step_w + t->left};
+            MlkSegment *last = segment + count - 1;
+            if (count > 0 && t->step_w == 1 && last->lane + last->count == s.lane && last->at + last->count == s.at)
+                last->count += s.count;
+            else
+                segment[count++] = s;
+        }
+        lane += length;
+        t->v += length;
+        if (t->v == t->pitch) {
+            t->v = 0;
+            t->u++;
+        }
     }
+    for (int64_t i = 0; i < count; i++)
+        segment[i].mask = mlk_mask_lanes(segment[i].lane, segment[i].count);
     return count;
 }
 
@@ -125,7 +145,7 @@ MLK_LEAF void mlk_runs_store(const MlkRuns *t, float *y, int vector, mlk_v sum)
     for (int64_t s = 0; s < t->count[vector]; s++) {
         const MlkSegment *segment = &t->segment[vector][s];
         if (t->step_w == 1) {
-            mlk_store_lanes(y + segment->at, sum, segment->lane, segment->count);
+            mlk_store_mask(y + segment->at - segment->lane, sum, segment->mask);
             continue;
         }
         float lanes[MLK_W];
@@ -135,47 +155,53 @@ MLK_LEAF void mlk_runs_store(const MlkRuns *t, float *y, int vector, mlk_v sum)
     }
 }
 
-// `rows` rows (a constant) from row i on, two vectors of pixels from q on.
-MLK_LEAF void mlk_runs_tile(const MlkRuns *t, int64_t i, int64_t q, const int rows)
+// `rows` rows from row i on, `vectors` vectors of pixels from q on (constants).
+MLK_LEAF void mlk_runs_tile(const MlkRuns *t, int64_t i, int64_t q, const int rows, const int vectors)
 {
-    mlk_v sum[8][2];
+    mlk_v sum[8][MLK_RUN_VECTORS];
     const float *a[8];
     MLK_UNROLL for (int r = 0; r < rows; r++) {
         int64_t row = mlk_min(i + r, t->rows - 1);
         a[r] = t->a + row * t->a_row;
-        sum[r][0] = sum[r][1] = t->bias ? mlk_all(t->bias[row]) : (mlk_v){0};
+        MLK_UNROLL for (int j = 0; j < vectors; j++)
+            sum[r][j] = t->bias ? mlk_all(t->bias[row]) : (mlk_v){0};
     }
     const mlk_index *a_at = t->a_at, *b_at = t->b_at;
     const float *b = t->b + q;
     for (int64_t p = 0, k = t->k; p < k; p++) {
         const float *run = b + b_at[p];
         int64_t at = a_at[p];
-        mlk_v right0 = mlk_load(run), right1 = mlk_load(run + MLK_W);
+        mlk_v right[MLK_RUN_VECTORS];
+        MLK_UNROLL for (int j = 0; j < vectors; j++)
+            right[j] = mlk_load(run + j * MLK_W);
         MLK_UNROLL for (int r = 0; r < rows; r++) {
             mlk_v left = mlk_all(a[r][at]);
-            sum[r][0] = mlk_fma(left, right0, sum[r][0]);
-            sum[r][1] = mlk_fma(left, right1, sum[r][1]);
+            MLK_UNROLL for (int j = 0; j < vectors; j++)
+                sum[r][j] = mlk_fma(left, right[j], sum[r][j]);
         }
     }
     MLK_UNROLL for (int r = 0; r < rows; r++)
-        if (i + r < t->rows) {
-            mlk_runs_store(t, t->y + (i + r) * t->y_row, 0, sum[r][0]);
-            mlk_runs_store(t, t->y + (i + r) * t->y_row, 1, sum[r][1]);
-        }
+        if (i + r < t->rows)
+            MLK_UNROLL for (int j = 0; j < vectors; j++)
+                mlk_runs_store(t, t->y + (i + r) * t->y_row, j, sum[r][j]);
 }
 
-MLK_TILE void mlk_runs_full(const MlkRuns *t, int64_t i, int64_t q) { mlk_runs_tile(t, i, q, MLK_ROWS); }
-MLK_TILE void mlk_runs_half(const MlkRuns *t, int64_t i, int64_t q) { mlk_runs_tile(t, i, q, MLK_ROWS / 2); }
-MLK_TILE void mlk_runs_row(const MlkRuns *t, int64_t i, int64_t q) { mlk_runs_tile(t, i, q, 1); }
+MLK_TILE void mlk_runs_full(const MlkRuns *t, int64_t i, int64_t q) { mlk_runs_tile(t, i, q, MLK_ROWS, 2); }
+MLK_TILE void mlk_runs_half(const MlkRuns *t, int64_t i, int64_t q) { mlk_runs_tile(t, i, q, MLK_ROWS / 2, 2); }
+MLK_TILE void mlk_runs_row(const MlkRuns *t, int64_t i, int64_t q) { mlk_runs_tile(t, i, q, 1, MLK_RUN_VECTORS); }
 
 // Rows from..end-1 for all pixels.
 MLK_FN void mlk_runs(MlkRuns *t, int64_t from, int64_t end)
 {
-    for (int64_t q = 0; q < (t->height - 1) * t->pitch + t->width; q += 2 * MLK_W) {
-        t->count[0] = mlk_runs_segments(t, q, t->segment[0]);
-        t->count[1] = mlk_runs_segments(t, q + MLK_W, t->segment[1]);
+    int64_t pixels = (t->height - 1) * t->pitch + t->width;
+    int vectors = end - from == 1 ? MLK_RUN_VECTORS : 2;
+    t->u = t->v = 0;
+    mlk_inside(t->width, t->step_w, t->left, t->y_width, &t->v_from, &t->v_end);
+    for (int64_t q = 0; q < pixels; q += vectors * MLK_W) {
+        for (int j = 0; j < vectors; j++)
+            t->count[j] = mlk_runs_segments(t, t->segment[j]);
         for (int64_t i = from; i < end; i += MLK_ROWS)
-            (end - i == 1 ? mlk_runs_row : end - i <= MLK_ROWS / 2 ? mlk_runs_half : mlk_runs_full)(t, i, q);
+            (vectors > 2 ? mlk_runs_row : end - i <= MLK_ROWS / 2 ? mlk_runs_half : mlk_runs_full)(t, i, q);
     }
 }
 
@@ -203,7 +229,7 @@ MLK_FN void mlk_runs_image(MlkRuns *t, const MlkImageShare *share, int64_t unit)
 // Floats that the planes of `channels` channels take, with what a vector may read beyond their end.
 MLK_LEAF int64_t mlk_planes_floats(const MlkPlanes *p, int64_t channels)
 {
-    return channels * mlk_planes_channel(p) + 2 * MLK_W;
+    return channels * mlk_planes_channel(p) + MLK_RUN_VECTORS * MLK_W;
 }
 
 // Scratch floats for each worker of mlk_conv2d.

@@ -109,19 +109,44 @@ MLK_LEAF void mlk_store_first(float *to, mlk_v v, int64_t count)
 #endif
 }
 
-// Stores lanes first..first+count-1 of v at to[0..count-1].
-MLK_LEAF void mlk_store_lanes(float *to, mlk_v v, int64_t first, int64_t count)
+// A choice of neighbouring lanes for stores.
+#if defined(__AVX512F__)
+typedef unsigned short mlk_mask;
+#elif defined(__AVX2__) && defined(__FMA__)
+typedef mlk_lanes mlk_mask;
+#else
+typedef struct mlk_mask {
+    int32_t first, end;
+} mlk_mask;
+#endif
+
+MLK_LEAF mlk_mask mlk_mask_lanes(int64_t first, int64_t count)
 {
 #if defined(__AVX512F__)
-    __builtin_ia32_storeups512_mask(to - first, v, (unsigned short)(((1u << count) - 1) << first));
+    return (mlk_mask)(((1u << count) - 1) << first);
 #elif defined(__AVX2__) && defined(__FMA__)
-    mlk_lanes lanes = mlk_first_lanes(first + count) & ~mlk_first_lanes(first);
-    __builtin_ia32_maskstoreps256((mlk_v *)(void *)(to - first), lanes, v);
+    return mlk_first_lanes(first + count) & ~mlk_first_lanes(first);
 #else
+    return (mlk_mask){(int32_t)first, (int32_t)(first + count)};
+#endif
+}
+
+// Stores lane i of v at to[i] for the lanes of the mask; `to` may point before an array whose part these lanes are.
+MLK_LEAF void mlk_store_mask(float *to, mlk_v v, mlk_mask mask)
+{
+#if defined(__AVX512F__)
+    __builtin_ia32_storeups512_mask(to, v, mask);
+#elif defined(__AVX2__) && defined(__FMA__)
+    __builtin_ia32_maskstoreps256((mlk_v *)(void *)to, mask, v);
+#else
+    if (mask.first == 0 && mask.end == MLK_W) {
+        mlk_store(to, v);
+        return;
+    }
     float lanes[MLK_W];
     mlk_store(lanes, v);
-    for (int64_t i = 0; i < count; i++)
-        to[i] = lanes[first + i];
+    for (int32_t i = mask.first; i < mask.end; i++)
+        to[i] = lanes[i];
 #endif
 }
 
