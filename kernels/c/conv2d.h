@@ -25,7 +25,10 @@ typedef struct MlkConv2d {
     int64_t groups;
 } MlkConv2d;
 
-typedef int32_t mlk_index __attribute__((may_alias));  // offsets are kept in the scratch area, among floats
+// What one step of a sum takes: the offset of its weight and of its run. Both are kept in the scratch area, among floats.
+typedef struct __attribute__((may_alias)) MlkTap {
+    int32_t a, b;
+} MlkTap;
 
 // Planes of one channel: plane (py, px) has pixel (r, q) = image pixel (r * step_h + py + top, q * step_w + px + left).
 typedef struct MlkPlanes {
@@ -99,10 +102,10 @@ enum { MLK_RUN_VECTORS = 8 };  // vectors of pixels in a tile of one row; two in
 // A product of rows of weights with runs, and where its pixels go.
 typedef struct MlkRuns {
     int64_t rows, k;
-    const float *a;  // row i, step p at a[i * a_row + a_at[p]]
+    const MlkTap *tap;
+    const float *a;  // row i, step p at a[i * a_row + tap[p].a]
     int64_t a_row;
-    const mlk_index *a_at, *b_at;
-    const float *b;  // step p, pixel q at b[b_at[p] + q]
+    const float *b;  // step p, pixel q at b[tap[p].b + q]
     int64_t pitch, height, width;  // pixel q = u * pitch + v, u < height, v < width
     float *y;        // row i, pixel (u, v) at y[i * y_row + (u * step_h + top) * y_width + v * step_w + left], if inside
     int64_t y_row, y_height, y_width, step_h, step_w, top, left;
@@ -166,11 +169,10 @@ MLK_LEAF void mlk_runs_tile(const MlkRuns *t, int64_t i, int64_t q, const int ro
         MLK_UNROLL for (int j = 0; j < vectors; j++)
             sum[r][j] = t->bias ? mlk_all(t->bias[row]) : (mlk_v){0};
     }
-    const mlk_index *a_at = t->a_at, *b_at = t->b_at;
     const float *b = t->b + q;
-    for (int64_t p = 0, k = t->k; p < k; p++) {
-        const float *run = b + b_at[p];
-        int64_t at = a_at[p];
+    for (const MlkTap *tap = t->tap, *end = tap + t->k; tap < end; tap++) {
+        const float *run = b + tap->b;
+        int64_t at = tap->a;
         mlk_v right[MLK_RUN_VECTORS];
         MLK_UNROLL for (int j = 0; j < vectors; j++)
             right[j] = mlk_load(run + j * MLK_W);
@@ -247,13 +249,14 @@ MLK_LEAF int64_t mlk_conv2d_tap(const MlkConv2d *s, const MlkPlanes *p, int64_t 
     return (plane * p->height + y / s->stride_h) * p->pitch + x / s->stride_w;
 }
 
-// Writes the offsets of all taps of channels 0..channels-1, in the order of the weights.
-MLK_FN void mlk_conv2d_taps(const MlkConv2d *s, const MlkPlanes *p, int64_t channels, mlk_index *at)
+// Writes all taps of channels 0..channels-1, in the order of the weights.
+MLK_FN void mlk_conv2d_taps(const MlkConv2d *s, const MlkPlanes *p, int64_t channels, MlkTap *tap)
 {
+    int32_t a = 0;
     for (int64_t c = 0; c < channels; c++)
         for (int64_t ky = 0; ky < s->kh; ky++)
-            for (int64_t kx = 0; kx < s->kw; kx++)
-                *at++ = (mlk_index)mlk_conv2d_tap(s, p, c, ky, kx);
+            for (int64_t kx = 0; kx < s->kw; kx++, a++)
+                *tap++ = (MlkTap){a, (int32_t)mlk_conv2d_tap(s, p, c, ky, kx)};
 }
 
 // y (n, oc, oh, ow) = bias (oc, or NULL) + x (n, c, h, w) convolved with weight (oc, c / groups, kh, kw).
@@ -265,17 +268,14 @@ MLK_FN void mlk_conv2d(const MlkConv2d *s, const float *x, const float *weight, 
     int64_t c = s->c / s->groups, oc = s->oc / s->groups, k = c * s->kh * s->kw, area = s->oh * s->ow;
     MlkPlanes p = mlk_conv2d_planes(s);
     MlkImageShare share = mlk_image_share(s->n, oc, part, parts);
-    mlk_index *a_at = (mlk_index *)scratch, *b_at = a_at + k;
+    MlkTap *tap = (MlkTap *)scratch;
     float *planes = scratch + 2 * k;
     if (share.from >= share.end || area == 0)
         return;
-    for (int64_t i = 0; i < k; i++)
-        a_at[i] = (mlk_index)i;
-    mlk_conv2d_taps(s, &p, c, b_at);
+    mlk_conv2d_taps(s, &p, c, tap);
     memset(planes, 0, (size_t)mlk_planes_floats(&p, c) * sizeof *planes);
-    MlkRuns t = {.rows = oc, .k = k, .a_row = k, .a_at = a_at, .b_at = b_at, .b = planes, .pitch = p.pitch,
-                 .height = s->oh, .width = s->ow, .y_row = area, .y_height = s->oh, .y_width = s->ow, .step_h = 1,
-                 .step_w = 1};
+    MlkRuns t = {.rows = oc, .k = k, .tap = tap, .a_row = k, .b = planes, .pitch = p.pitch, .height = s->oh,
+                 .width = s->ow, .y_row = area, .y_height = s->oh, .y_width = s->ow, .step_h = 1, .step_w = 1};
     for (int64_t unit = share.from; unit < share.end; unit++)
         for (int64_t g = 0; g < s->groups; g++) {
             int64_t image = unit / share.splits;
@@ -294,9 +294,8 @@ MLK_FN int64_t mlk_conv2d_grad_input_scratch(const MlkConv2d *s)
     return mlk_planes_floats(&p, s->oc / s->groups) + 2 * (s->oc / s->groups) * s->kh * s->kw;
 }
 
-// Offsets of the taps that reach phase (py, px) of dx, in weights and planes of dy. Returns how many they are.
-MLK_FN int64_t mlk_conv2d_grad_taps(const MlkConv2d *s, const MlkPlanes *p, int64_t py, int64_t px, mlk_index *a_at,
-                                    mlk_index *b_at)
+// Writes the taps that reach phase (py, px) of dx: offsets in weights and planes of dy. Returns how many they are.
+MLK_FN int64_t mlk_conv2d_grad_taps(const MlkConv2d *s, const MlkPlanes *p, int64_t py, int64_t px, MlkTap *tap)
 {
     int64_t count = 0, reach_h = (s->kh - 1) * s->dilation_h / s->stride_h;
     int64_t reach_w = (s->kw - 1) * s->dilation_w / s->stride_w;
@@ -306,21 +305,21 @@ MLK_FN int64_t mlk_conv2d_grad_taps(const MlkConv2d *s, const MlkPlanes *p, int6
                 int64_t y = ky * s->dilation_h, x = kx * s->dilation_w;
                 if (y % s->stride_h != py || x % s->stride_w != px)
                     continue;
-                a_at[count] = (mlk_index)((o * (s->c / s->groups) * s->kh + ky) * s->kw + kx);
-                b_at[count++] = (mlk_index)((o * p->height + reach_h - y / s->stride_h) * p->pitch + reach_w -
-                                            x / s->stride_w);
+                tap[count++] = (MlkTap){
+                    (int32_t)((o * (s->c / s->groups) * s->kh + ky) * s->kw + kx),
+                    (int32_t)((o * p->height + reach_h - y / s->stride_h) * p->pitch + reach_w - x / s->stride_w)};
             }
     return count;
 }
 
 // One group of one image: dx (c, h, w) for each phase of its rows and columns.
 MLK_FN void mlk_conv2d_grad_image(const MlkConv2d *s, const MlkPlanes *p, MlkRuns *t, const MlkImageShare *share,
-                                  int64_t unit, mlk_index *a_at, mlk_index *b_at)
+                                  int64_t unit, MlkTap *tap)
 {
     for (int64_t py = 0; py < s->stride_h; py++)
         for (int64_t px = 0; px < s->stride_w; px++) {
             if (s->stride_h * s->stride_w > 1 || t->k < 0)
-                t->k = mlk_conv2d_grad_taps(s, p, py, px, a_at, b_at);
+                t->k = mlk_conv2d_grad_taps(s, p, py, px, tap);
             t->top = s->pad_top / s->stride_h * s->stride_h + py - s->pad_top;
             t->left = s->pad_left / s->stride_w * s->stride_w + px - s->pad_left;
             mlk_runs_image(t, share, unit);
@@ -336,10 +335,10 @@ MLK_FN void mlk_conv2d_grad_input(const MlkConv2d *s, const float *dy, const flo
     if (share.from >= share.end || area == 0)
         return;
     MlkPlanes p = mlk_conv2d_grad_planes(s);
-    mlk_index *a_at = (mlk_index *)scratch, *b_at = a_at + oc * taps;
+    MlkTap *tap = (MlkTap *)scratch;
     float *planes = scratch + 2 * oc * taps;
     memset(planes, 0, (size_t)mlk_planes_floats(&p, oc) * sizeof *planes);
-    MlkRuns t = {.rows = c, .k = -1, .a_row = taps, .a_at = a_at, .b_at = b_at, .b = planes, .pitch = p.pitch,
+    MlkRuns t = {.rows = c, .k = -1, .tap = tap, .a_row = taps, .b = planes, .pitch = p.pitch,
                  .height = p.height - (s->kh - 1) * s->dilation_h / s->stride_h,
                  .width = p.pitch - (s->kw - 1) * s->dilation_w / s->stride_w, .y_row = area, .y_height = s->h,
                  .y_width = s->w, .step_h = s->stride_h, .step_w = s->stride_w};
@@ -349,7 +348,7 @@ MLK_FN void mlk_conv2d_grad_input(const MlkConv2d *s, const float *dy, const flo
             mlk_planes_fill(&p, oc, dy + (image * s->oc + g * oc) * s->oh * s->ow, s->oh, s->ow, planes);
             t.a = weight + g * oc * c * taps;
             t.y = dx + (image * s->c + g * c) * area;
-            mlk_conv2d_grad_image(s, &p, &t, &share, unit, a_at, b_at);
+            mlk_conv2d_grad_image(s, &p, &t, &share, unit, tap);
         }
 }
 
@@ -358,13 +357,13 @@ MLK_FN int64_t mlk_conv2d_grad_weight_scratch(const MlkConv2d *s)
 {
     MlkPlanes p = mlk_conv2d_planes(s);
     int64_t c = s->c / s->groups, k = c * s->kh * s->kw;
-    return k + mlk_planes_floats(&p, c) + (k + s->oh * s->ow) * MLK_PANEL;
+    return 2 * k + mlk_planes_floats(&p, c) + (k + s->oh * s->ow) * MLK_PANEL;
 }
 
 // Sums of some taps (rows) by two vectors of output channels, over the pixels of one image.
 typedef struct MlkTaps {
     int64_t rows;
-    const mlk_index *at;  // of each row's tap in planes
+    const MlkTap *tap;  // of each row: where it begins in planes
     const float *planes;
     int64_t height, width, pitch;
     const float *dy;  // pixel, output channel at dy[pixel * MLK_PANEL + channel]
@@ -377,7 +376,7 @@ MLK_LEAF void mlk_taps_tile(const MlkTaps *t, int64_t row, const int rows, const
     const float *a[8], *dy = t->dy;
     MLK_UNROLL for (int i = 0; i < rows; i++) {
         int64_t from = mlk_min(row + i, t->rows - 1);
-        a[i] = t->planes + t->at[from];
+        a[i] = t->planes + t->tap[from].b;
         MLK_UNROLL for (int j = 0; j < vectors; j++)
             sum[i][j] = mlk_load(t->sum + from * MLK_PANEL + j * MLK_W);
     }
@@ -408,11 +407,11 @@ MLK_FN void mlk_conv2d_grad_block(const MlkConv2d *s, const MlkPlanes *p, int64_
                                   float *scratch)
 {
     int64_t c = s->c / s->groups, k = c * s->kh * s->kw, area = s->oh * s->ow, rows = (c_end - c_from) * s->kh * s->kw;
-    mlk_index *at = (mlk_index *)scratch;
-    float *planes = scratch + rows, *sum = planes + mlk_planes_floats(p, c_end - c_from), *turned = sum + rows * MLK_PANEL;
-    mlk_conv2d_taps(s, p, c_end - c_from, at);
+    MlkTap *tap = (MlkTap *)scratch;
+    float *planes = scratch + 2 * rows, *sum = planes + mlk_planes_floats(p, c_end - c_from), *turned = sum + rows * MLK_PANEL;
+    mlk_conv2d_taps(s, p, c_end - c_from, tap);
     memset(planes, 0, (size_t)(turned + area * MLK_PANEL - planes) * sizeof *planes);
-    MlkTaps t = {rows, at, planes, s->oh, s->ow, p->pitch, turned, sum};
+    MlkTaps t = {rows, tap, planes, s->oh, s->ow, p->pitch, turned, sum};
     for (int64_t image = 0; image < s->n; image++) {
         mlk_planes_fill(p, c_end - c_from, x + (image * s->c + g * c + c_from) * s->h * s->w, s->h, s->w, planes);
         mlk_transpose(count, area, dy + (image * s->oc + o) * area, area, turned, MLK_PANEL);
