@@ -3,6 +3,7 @@
 #define _GNU_SOURCE 1
 #include "kernels.h"
 
+#include "../../kernels/c/conv2d.h"
 #include "../../runtime/threads.h"
 
 #include <pthread.h>
@@ -90,6 +91,47 @@ static void test_together(void)
     mlrt_pool_free(pool);
 }
 
+// A layer's product and a convolution in fixed parts, each worker with a scratch area of its own.
+typedef struct Layer {
+    MlkConv2d conv;
+    float *x, *weight, *y, *c, *scratch[8];
+} Layer;
+
+enum { PARTS = 16 };
+
+static void layer_part(void *context, int part, int worker)
+{
+    Layer *l = context;
+    mlk_conv2d(&l->conv, l->x, l->weight, NULL, l->y, l->scratch[worker], part, PARTS);
+    mlk_gemm_nt(30, 180, 72, l->x, 72, 1, l->weight, 9, l->c, 180, NULL, 0, l->scratch[worker], part, PARTS);
+}
+
+static void test_same_bits(void)
+{
+    enum { C_SIZE = 30 * 180 };
+    Layer l = {.conv = {3, 8, 12, 11, 24, 12, 11, 3, 3, 1, 1, 1, 1, 1, 1, 1}};
+    int64_t y_size = 3 * 24 * 12 * 11;
+    l.x = take_random(3 * 8 * 12 * 11), l.weight = take_random(24 * 8 * 9);
+    l.y = take_unset(y_size), l.c = take_unset(C_SIZE);
+    for (int i = 0; i < 8; i++)
+        l.scratch[i] = take_unset(mlk_conv2d_scratch(&l.conv) + MLK_GEMM_SCRATCH);
+    float *first_y = NULL, *first_c = NULL;
+    for (int threads = 1; threads <= 8; threads *= 2) {
+        MlrtPool *pool = mlrt_pool_new(threads);
+        if (!check(pool != NULL, "a pool for the layer"))
+            return;
+        for (int i = 0; i < 5; i++)
+            mlrt_pool_run(pool, layer_part, &l, PARTS);
+        mlrt_pool_free(pool);
+        if (!first_y)
+            first_y = take_copy(l.y, y_size), first_c = take_copy(l.c, C_SIZE);
+        check(same_bits(first_y, l.y, y_size) && same_bits(first_c, l.c, C_SIZE), "threads change bits");
+    }
+    free(l.x), free(l.weight), free(l.y), free(l.c), free(first_y), free(first_c);
+    for (int i = 0; i < 8; i++)
+        free(l.scratch[i]);
+}
+
 static void test_available(void)
 {
     int all = mlrt_threads_available();
@@ -112,6 +154,7 @@ int main(void)
     for (int threads = 0; threads <= 8; threads++)
         test_pool(threads);
     test_together();
+    test_same_bits();
     test_available();
     mlrt_pool_free(NULL);
     return check_summary();
