@@ -1,0 +1,18 @@
+// schedule.h: durations in steps, and the learning rate as a function of the step.
+#ifndef MLRT_SCHEDULE_H
+#define MLRT_SCHEDULE_H
+
+#include "mlrt.h"
+
+typedef struct MlrtClock { int64_t epoch_steps, all_steps; } MlrtClock;     // of this run; both at least 1
+
+// A duration in optimiser steps, rounded, at least 1; `rest` where it is not given. Seconds have no steps: `rest`.
+int64_t mlrt_duration_steps(MlrtDuration duration, const MlrtClock *clock, int64_t rest);
+
+// The factor of the learning rate for a step, counted from 0. `lr` is the base value, for targets that are no shares of it.
+double mlrt_schedule_factor(const MlrtSchedule *chain, int count, const MlrtClock *clock, double lr, int64_t step);
+
+// NULL, or what is wrong with the chain: an unknown name, a link in seconds, a link without an end before another.
+const char *mlrt_schedule_fault(const MlrtSchedule *chain, int count);
+
+#endif
