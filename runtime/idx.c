@@ -110,6 +110,11 @@ static MlrtStatus check_end(Source *source, MlrtError *error)
     return MLRT_OK;
 }
 
+static int64_t big_endian(const uint8_t *at)
+{
+    return (int64_t)((uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3]);
+}
+
 static MlrtStatus read_header(Source *source, MlrtArray *array, MlrtError *error)
 {
     uint8_t head[4], dims[4 * MLRT_LIMIT_RANK];
@@ -128,7 +133,7 @@ static MlrtStatus read_header(Source *source, MlrtArray *array, MlrtError *error
     array->rank = head[3];
     status = source_read(source, dims, 4u * head[3], error);
     for (int i = 0; status == MLRT_OK && i < array->rank; i++)
-        array->shape[i] = (int64_t)((uint32_t)dims[4 * i] << 24 | (uint32_t)dims[4 * i + 1] << 16 | (uint32_t)dims[4 * i + 2] << 8 | dims[4 * i + 3]);
+        array->shape[i] = big_endian(dims + 4 * i);
     return status;
 }
 
