@@ -116,17 +116,54 @@ MLK_FN void mlk_pack(int64_t k, int64_t columns, const float *b, int64_t b_row, 
         }
 }
 
-// to[p * to_row + j] = from[j * from_row + p] for 4 rows j and 4 steps p.
-MLK_LEAF void mlk_transpose_4x4(const float *from, int64_t from_row, float *to, int64_t to_row)
+// to[p * to_row + j] = from[j * from_row + p] for MLK_TURN rows j and MLK_TURN steps p: pairs of neighbours, pairs of
+// pairs, and with 8 floats the halves.
+#if MLK_W >= 8
+#define MLK_TURN 8
+#define MLK_LOW(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13)
+#define MLK_HIGH(a, b) __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15)
+#define MLK_LOW2(a, b) __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13)
+#define MLK_HIGH2(a, b) __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15)
+#define MLK_LOWER(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11)
+#define MLK_UPPER(a, b) __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15)
+#else
+#define MLK_TURN 4
+#define MLK_LOW(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define MLK_HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#define MLK_LOW2(a, b) __builtin_shufflevector(a, b, 0, 1, 4, 5)
+#define MLK_HIGH2(a, b) __builtin_shufflevector(a, b, 2, 3, 6, 7)
+#endif
+
+typedef float mlk_turn __attribute__((vector_size(4 * MLK_TURN)));
+typedef float mlk_turn_anywhere __attribute__((vector_size(4 * MLK_TURN), aligned(4), may_alias));
+
+// Four rows that are turned within each quarter: step 4 i + p of row j goes to lane 4 i + j of result p.
+MLK_LEAF void mlk_turn_four(const float *from, int64_t row, mlk_turn out[4])
 {
-    mlk_v4 r0 = *(const mlk_v4_anywhere *)from, r1 = *(const mlk_v4_anywhere *)(from + from_row);
-    mlk_v4 r2 = *(const mlk_v4_anywhere *)(from + 2 * from_row), r3 = *(const mlk_v4_anywhere *)(from + 3 * from_row);
-    mlk_v4 low01 = __builtin_shufflevector(r0, r1, 0, 4, 1, 5), high01 = __builtin_shufflevector(r0, r1, 2, 6, 3, 7);
-    mlk_v4 low23 = __builtin_shufflevector(r2, r3, 0, 4, 1, 5), high23 = __builtin_shufflevector(r2, r3, 2, 6, 3, 7);
-    *(mlk_v4_anywhere *)to = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
-    *(mlk_v4_anywhere *)(to + to_row) = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
-    *(mlk_v4_anywhere *)(to + 2 * to_row) = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
-    *(mlk_v4_anywhere *)(to + 3 * to_row) = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
+    mlk_turn a = *(const mlk_turn_anywhere *)from, b = *(const mlk_turn_anywhere *)(from + row);
+    mlk_turn c = *(const mlk_turn_anywhere *)(from + 2 * row), d = *(const mlk_turn_anywhere *)(from + 3 * row);
+    mlk_turn ab_low = MLK_LOW(a, b), ab_high = MLK_HIGH(a, b), cd_low = MLK_LOW(c, d), cd_high = MLK_HIGH(c, d);
+    out[0] = MLK_LOW2(ab_low, cd_low);
+    out[1] = MLK_HIGH2(ab_low, cd_low);
+    out[2] = MLK_LOW2(ab_high, cd_high);
+    out[3] = MLK_HIGH2(ab_high, cd_high);
+}
+
+MLK_LEAF void mlk_transpose_block(const float *from, int64_t from_row, float *to, int64_t to_row)
+{
+    mlk_turn top[4];
+    mlk_turn_four(from, from_row, top);
+#if MLK_TURN == 8
+    mlk_turn bottom[4];
+    mlk_turn_four(from + 4 * from_row, from_row, bottom);
+    MLK_UNROLL for (int p = 0; p < 4; p++) {
+        *(mlk_turn_anywhere *)(to + p * to_row) = MLK_LOWER(top[p], bottom[p]);
+        *(mlk_turn_anywhere *)(to + (p + 4) * to_row) = MLK_UPPER(top[p], bottom[p]);
+    }
+#else
+    MLK_UNROLL for (int p = 0; p < 4; p++)
+        *(mlk_turn_anywhere *)(to + p * to_row) = top[p];
+#endif
 }
 
 // to[p * to_row + j] = from[j * from_row + p] for `rows` rows j and `steps` steps p; 16 steps at a time, so that lines of
@@ -134,11 +171,11 @@ MLK_LEAF void mlk_transpose_4x4(const float *from, int64_t from_row, float *to, 
 MLK_FN void mlk_transpose(int64_t rows, int64_t steps, const float *from, int64_t from_row, float *to, int64_t to_row)
 {
     for (int64_t first = 0; first < steps; first += 16)
-        for (int64_t j = 0; j < rows; j += 4) {
+        for (int64_t j = 0; j < rows; j += MLK_TURN) {
             int64_t p = first, end = mlk_min(first + 16, steps);
-            for (; rows - j >= 4 && p + 4 <= end; p += 4)
-                mlk_transpose_4x4(from + j * from_row + p, from_row, to + p * to_row + j, to_row);
-            for (int64_t i = j; i < mlk_min(j + 4, rows); i++)
+            for (; rows - j >= MLK_TURN && p + MLK_TURN <= end; p += MLK_TURN)
+                mlk_transpose_block(from + j * from_row + p, from_row, to + p * to_row + j, to_row);
+            for (int64_t i = j; i < mlk_min(j + MLK_TURN, rows); i++)
                 for (int64_t q = p; q < end; q++)
                     to[q * to_row + i] = from[i * from_row + q];
         }

@@ -42,8 +42,6 @@
 
 typedef float mlk_v __attribute__((vector_size(4 * MLK_W)));
 typedef float mlk_v_anywhere __attribute__((vector_size(4 * MLK_W), aligned(4), may_alias));
-typedef float mlk_v4 __attribute__((vector_size(16)));
-typedef float mlk_v4_anywhere __attribute__((vector_size(16), aligned(4), may_alias));
 
 MLK_LEAF mlk_v mlk_load(const float *from) { return *(const mlk_v_anywhere *)from; }
 MLK_LEAF void mlk_store(float *to, mlk_v v) { *(mlk_v_anywhere *)to = v; }
