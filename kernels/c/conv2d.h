@@ -190,20 +190,26 @@ MLK_LEAF void mlk_runs_tile(const MlkRuns *t, int64_t i, int64_t q, const int ro
 
 MLK_TILE void mlk_runs_full(const MlkRuns *t, int64_t i, int64_t q) { mlk_runs_tile(t, i, q, MLK_ROWS, 2); }
 MLK_TILE void mlk_runs_half(const MlkRuns *t, int64_t i, int64_t q) { mlk_runs_tile(t, i, q, MLK_ROWS / 2, 2); }
+MLK_TILE void mlk_runs_thin(const MlkRuns *t, int64_t i, int64_t q) { mlk_runs_tile(t, i, q, MLK_ROWS, 1); }
 MLK_TILE void mlk_runs_row(const MlkRuns *t, int64_t i, int64_t q) { mlk_runs_tile(t, i, q, 1, MLK_RUN_VECTORS); }
 
 // Rows from..end-1 for all pixels.
 MLK_FN void mlk_runs(MlkRuns *t, int64_t from, int64_t end)
 {
-    int64_t pixels = (t->height - 1) * t->pitch + t->width;
-    int vectors = end - from == 1 ? MLK_RUN_VECTORS : 2;
+    int64_t pixels = (t->height - 1) * t->pitch + t->width, vectors;
     t->u = t->v = 0;
     mlk_inside(t->width, t->step_w, t->left, t->y_width, &t->v_from, &t->v_end);
     for (int64_t q = 0; q < pixels; q += vectors * MLK_W) {
-        for (int j = 0; j < vectors; j++)
+        vectors = end - from == 1 ? MLK_RUN_VECTORS : pixels - q <= MLK_W ? 1 : 2;
+        for (int64_t j = 0; j < vectors; j++)
             t->count[j] = mlk_runs_segments(t, t->segment[j]);
         for (int64_t i = from; i < end; i += MLK_ROWS)
-            (vectors > 2 ? mlk_runs_row : end - i <= MLK_ROWS / 2 ? mlk_runs_half : mlk_runs_full)(t, i, q);
+            if (vectors == MLK_RUN_VECTORS)
+                mlk_runs_row(t, i, q);
+            else if (vectors == 1)
+                mlk_runs_thin(t, i, q);
+            else
+                (end - i <= MLK_ROWS / 2 ? mlk_runs_half : mlk_runs_full)(t, i, q);
     }
 }
 

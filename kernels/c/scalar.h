@@ -11,25 +11,25 @@
 
 #include "vector.h"
 
-MLK_LEAF float mlk_max2(float a, float b) { return (a > b) | (a != a) ? a : b; }
-MLK_LEAF float mlk_min2(float a, float b) { return (a < b) | (a != a) ? a : b; }
+MLK_LEAF float mlk_max2(float a, float b) { return ((a > b) | (a != a)) ? a : b; }
+MLK_LEAF float mlk_min2(float a, float b) { return ((a < b) | (a != a)) ? a : b; }
 MLK_LEAF float mlk_floordiv(float a, float b) { return floorf(a / b); }
 
 MLK_LEAF float mlk_mod(float a, float b)
 {
     float rest = fmodf(a, b);
-    return (rest != 0) & ((rest < 0) != (b < 0)) ? rest + b : rest;
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
 MLK_LEAF double mlk_abs_f64(double a) { return fabs(a); }
-MLK_LEAF double mlk_max2_f64(double a, double b) { return (a > b) | (a != a) ? a : b; }
-MLK_LEAF double mlk_min2_f64(double a, double b) { return (a < b) | (a != a) ? a : b; }
+MLK_LEAF double mlk_max2_f64(double a, double b) { return ((a > b) | (a != a)) ? a : b; }
+MLK_LEAF double mlk_min2_f64(double a, double b) { return ((a < b) | (a != a)) ? a : b; }
 MLK_LEAF double mlk_floordiv_f64(double a, double b) { return floor(a / b); }
 
 MLK_LEAF double mlk_mod_f64(double a, double b)
 {
     double rest = fmod(a, b);
-    return (rest != 0) & ((rest < 0) != (b < 0)) ? rest + b : rest;
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
 MLK_LEAF double mlk_exp_f64(double a) { return exp(a); }

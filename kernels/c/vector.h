@@ -51,7 +51,7 @@ MLK_LEAF mlk_v mlk_all(float x) { return x - (mlk_v){0}; }  // x - 0 keeps a neg
 MLK_LEAF mlk_v mlk_fma(mlk_v a, mlk_v b, mlk_v c)
 {
 #if defined(__AVX512F__)
-    return (mlk_v)__builtin_ia32_vfmaddps512_mask(a, b, c, (unsigned short)-1, 4);
+    return (mlk_v)__builtin_ia32_vfmaddps512_mask(a, b, c, (unsigned short)0xffff, 4);
 #elif defined(__AVX2__) && defined(__FMA__)
     return (mlk_v)__builtin_ia32_vfmaddps256(a, b, c);
 #elif defined(__aarch64__)
