@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void field_free(MlrtField *field)
+static void field_free(MlrtTableField *field)
 {
     mlrt_array_close(&field->array);
     free(field->strings);
@@ -14,7 +14,7 @@ static void field_free(MlrtField *field)
 }
 
 // Appends the field, or frees it and leaves the table as it was. A status that is already bad goes through.
-static MlrtStatus table_append(MlrtTable *table, MlrtField *field, size_t rows, MlrtStatus status, MlrtError *error)
+static MlrtStatus table_append(MlrtTable *table, MlrtTableField *field, size_t rows, MlrtStatus status, MlrtError *error)
 {
     size_t room = (size_t)table->room;
     if (status == MLRT_OK && rows == 0)
@@ -34,9 +34,9 @@ static MlrtStatus table_append(MlrtTable *table, MlrtField *field, size_t rows, 
     return MLRT_OK;
 }
 
-static MlrtStatus field_begin(const MlrtTable *table, MlrtField *field, const char *name, const char *path, MlrtError *error)
+static MlrtStatus field_begin(const MlrtTable *table, MlrtTableField *field, const char *name, const char *path, MlrtError *error)
 {
-    *field = (MlrtField){.name = strdup(name), .path = strdup(path)};
+    *field = (MlrtTableField){.name = strdup(name), .path = strdup(path)};
     if (!field->name || !field->path)
         return mlrt_fail_memory(error, strlen(name) + strlen(path), name);
     if (mlrt_table_field(table, name))
@@ -45,7 +45,7 @@ static MlrtStatus field_begin(const MlrtTable *table, MlrtField *field, const ch
 }
 
 // A field that consists of the rows of an array.
-static MlrtStatus take_array(MlrtField *field, size_t *rows, MlrtError *error)
+static MlrtStatus take_array(MlrtTableField *field, size_t *rows, MlrtError *error)
 {
     const MlrtArray *array = &field->array;
     if (array->rank == 0)
@@ -63,7 +63,7 @@ typedef MlrtStatus ArrayOpen(const char *path, MlrtArray *array, MlrtError *erro
 
 static MlrtStatus add_array(MlrtTable *table, const char *name, const char *path, ArrayOpen *open, MlrtError *error)
 {
-    MlrtField field;
+    MlrtTableField field;
     size_t rows = 0;
     MlrtStatus status = field_begin(table, &field, name, path, error);
     if (status == MLRT_OK)
@@ -83,7 +83,7 @@ MlrtStatus mlrt_table_add_idx(MlrtTable *table, const char *name, const char *pa
     return add_array(table, name, path, mlrt_idx_open, error);
 }
 
-static MlrtStatus read_columns(MlrtField *field, const MlrtCsv *csv, const int *columns, int count, MlrtType type, MlrtError *error)
+static MlrtStatus read_columns(MlrtTableField *field, const MlrtCsv *csv, const int *columns, int count, MlrtType type, MlrtError *error)
 {
     size_t bytes;
     if (count < 1 || count > MLRT_LIMIT_CSV_COLUMNS)
@@ -102,7 +102,7 @@ static MlrtStatus read_columns(MlrtField *field, const MlrtCsv *csv, const int *
 MlrtStatus mlrt_table_add_csv(MlrtTable *table, const char *name, const MlrtCsv *csv, const int *columns, int count,
                               MlrtType type, MlrtError *error)
 {
-    MlrtField field;
+    MlrtTableField field;
     MlrtStatus status = field_begin(table, &field, name, "", error);
     if (status == MLRT_OK)
         status = read_columns(&field, csv, columns, count, type, error);
@@ -111,14 +111,14 @@ MlrtStatus mlrt_table_add_csv(MlrtTable *table, const char *name, const MlrtCsv 
 
 MlrtStatus mlrt_table_add_strings(MlrtTable *table, const char *name, const MlrtCsv *csv, int column, MlrtError *error)
 {
-    MlrtField field;
+    MlrtTableField field;
     MlrtStatus status = field_begin(table, &field, name, "", error);
     if (status == MLRT_OK)
         status = mlrt_csv_strings(csv, column, &field.strings, error);
     return table_append(table, &field, mlrt_csv_rows(csv), status, error);
 }
 
-const MlrtField *mlrt_table_field(const MlrtTable *table, const char *name)
+const MlrtTableField *mlrt_table_field(const MlrtTable *table, const char *name)
 {
     for (int i = 0; i < table->fields; i++)
         if (strcmp(table->field[i].name, name) == 0)

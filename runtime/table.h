@@ -5,7 +5,7 @@
 #include "array.h"
 #include "csv.h"
 
-typedef struct MlrtField {
+typedef struct MlrtTableField {
     char *name;                         // owned
     MlrtType type;
     int rank;                           // of one row's value, at most 7; 0 is a single value
@@ -15,12 +15,12 @@ typedef struct MlrtField {
     char **strings;                     // rows pointers, for text; else NULL. Owned, one block
     MlrtArray array;                    // what values points into
     char *path;                         // owned: what the array's file names itself by
-} MlrtField;
+} MlrtTableField;
 
 typedef struct MlrtTable {
     size_t rows;                        // of every field
     int fields, room;
-    MlrtField *field;
+    MlrtTableField *field;
 } MlrtTable;
 
 // A table begins as {0}. Each add appends one field; its rows have to be as many as those that are there. On failure the
@@ -30,7 +30,7 @@ MlrtStatus mlrt_table_add_idx(MlrtTable *table, const char *name, const char *pa
 MlrtStatus mlrt_table_add_csv(MlrtTable *table, const char *name, const MlrtCsv *csv, const int *columns, int count,
                               MlrtType type, MlrtError *error);         // shape () for one column, (count) for more
 MlrtStatus mlrt_table_add_strings(MlrtTable *table, const char *name, const MlrtCsv *csv, int column, MlrtError *error);
-const MlrtField *mlrt_table_field(const MlrtTable *table, const char *name);    // NULL if absent
+const MlrtTableField *mlrt_table_field(const MlrtTable *table, const char *name);    // NULL if absent
 void mlrt_table_free(MlrtTable *table);
 
 // --- codes -------------------------------------------------------------------------------------------------------------
