@@ -84,6 +84,7 @@ struct Ast {
     int other_count;
     const char *word;           // keep best by WORD
     Ast *body, *otherwise;      // AST_BODY
+    bool bound, read;           // a name that was bound here when the model was built, and read by something
 };
 
 // A token of the text, for the formatter: also comments, without blanks and line breaks.
@@ -102,6 +103,9 @@ const char *ast_kind_name(AstKind kind);        // for messages: "output", "an a
 // Reads a source of `diag` (see diag_add_source). The tree is made in `arena`, its names in `names`.
 // Never NULL; errors are in diag and set `broken`.
 NetFile *net_parse(Diag *diag, Arena *arena, Names *names, int source, bool keep_tokens);
+
+// One expression, as -D gives it; NULL after a report.
+Ast *net_parse_expression(Diag *diag, Arena *arena, Names *names, int source);
 
 // The file in the one style (see fmt.c); it must have been parsed with its tokens and without errors.
 char *net_format(Arena *arena, const Diag *diag, const NetFile *file);

@@ -181,8 +181,6 @@ static void add_text(Format *f, Line *line)
     line->equal = -1;
     for (int i = line->first; i < line->first + line->count; i++) {
         depth += is_open(f, i) - is_close(f, i);
-        if (i == line->first + line->count - 1 && is(f, i, ";"))
-            break;
         if (depth <= 0 && line->equal < 0 && is(f, i, "=") && i > line->first) {
             line->equal = i;
             line->equal_from = source_column(f, f->tokens[i].from);
@@ -423,14 +421,28 @@ static void put_line(const Format *f, Text *text, const Line *line)
     text_put(text, "\n", 1);
 }
 
-// `else` on a line of its own joins the line of the brace before it: line breaks between them are left out.
-static void join_else(Format *f, const NetFile *file)
+// A semicolon that separates nothing is left out.
+static bool idle_semicolon(const Format *f, int i, const NetToken *kept, int count)
+{
+    if (!is(f, i, ";"))
+        return false;
+    bool first = count == 0 || kept[count - 1].kind == RAW_NEWLINE || kept[count - 1].kind == RAW_COMMENT ||
+                 strchr(";{", f->bytes[kept[count - 1].from]) != NULL;
+    int next = i + 1;
+    bool last = next >= f->count || f->tokens[next].kind == RAW_NEWLINE || f->tokens[next].kind == RAW_COMMENT;
+    return first || last || is(f, next, ";") || is(f, next, "}");
+}
+
+// Settles the tokens: `else` on a line of its own joins the line of the brace before it.
+static void settle_tokens(Format *f, const NetFile *file)
 {
     NetToken *kept = NEW_ARRAY(f->arena, NetToken, file->tokens.count + 1);
     f->tokens = file->tokens.at;
     f->count = file->tokens.count;
     int count = 0;
     for (int i = 0; i < f->count; i++) {
+        if (idle_semicolon(f, i, kept, count))
+            continue;
         if (is(f, i, "else")) {
             int last = count;
             while (last > 0 && kept[last - 1].kind == RAW_NEWLINE)
@@ -448,7 +460,7 @@ char *net_format(Arena *arena, const Diag *diag, const NetFile *file)
 {
     const DiagSource *source = &diag->sources.at[file->source - 1];
     Format f = {.arena = arena, .bytes = source->bytes, .length = source->length};
-    join_else(&f, file);
+    settle_tokens(&f, file);
     find_tight(&f);
     find_lines(&f);
     find_depths(&f);

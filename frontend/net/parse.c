@@ -103,6 +103,18 @@ Ast *net_parse_part(Tokens *outer, int from, int to)
     return value;
 }
 
+Ast *net_parse_expression(Diag *diag, Arena *arena, Names *names, int source)
+{
+    const DiagSource *s = &diag->sources.at[source - 1];
+    NetFile *file = NEW(arena, NetFile);
+    file->source = source;
+    int64_t nodes = 0;
+    Tokens t = {.arena = arena, .diag = diag, .names = names, .file = file, .bytes = s->bytes, .end = s->length,
+                .expression = true, .nodes = &nodes};
+    return s->length <= diag_limit(diag, LIMIT_net_token_bytes) && check_text(diag, source, s->bytes, s->length) ? run(&t)
+                                                                                                              : NULL;
+}
+
 static const char byte_order_mark[] = "\xEF\xBB\xBF";
 
 NetFile *net_parse(Diag *diag, Arena *arena, Names *names, int source, bool keep_tokens)

@@ -106,7 +106,7 @@ void tokens_recover(Tokens *t)
 
 static void bracket_open(Tokens *t, char sign, DiagPlace place)
 {
-    const char *what = t->second != NULL && (strcmp(t->first, "block") == 0 || strcmp(t->first, "update") == 0)
+    const char *what = t->first != NULL && t->second != NULL && (strcmp(t->first, "block") == 0 || strcmp(t->first, "update") == 0)
                      ? arena_printf(t->arena, "%s %s", t->first, t->second) : t->first != NULL ? t->first : "this";
     LIST_ADD(t->arena, t->open, ((Opening){sign, place, what}));
     if (t->open.count <= diag_limit(t->diag, LIMIT_net_nesting))
