@@ -77,6 +77,7 @@ typedef struct MlrtField {              // one input of the data mapping, read f
     const char *codes;                  // "classes", "category" or NULL: strings become codes, fitted on the training part
     int64_t n_codes;
     int     port;                       // the port whose labels the codes are, or -1
+    bool    target_only;                // no input needs it: it may be missing from a file of rows to predict
 } MlrtField;
 
 typedef struct MlrtSource { const char *kind; int n_args; const char *const *arg, *const *text; } MlrtSource;
