@@ -184,9 +184,11 @@ MLK_FN void mlk_transpose(int64_t rows, int64_t steps, const float *from, int64_
 // Copies `columns` rows of a transposed B, k floats long, to the panel as columns, filled up with zeros.
 MLK_FN void mlk_pack_transposed(int64_t k, int64_t columns, const float *b, int64_t b_row, float *panel)
 {
+    for (int64_t p = 0; columns < MLK_PANEL && p < k; p++) {
+        mlk_store(panel + p * MLK_PANEL, (mlk_v){0});
+        mlk_store(panel + p * MLK_PANEL + MLK_W, (mlk_v){0});
+    }
     mlk_transpose(columns, k, b, b_row, panel, MLK_PANEL);
-    for (int64_t p = 0; columns < MLK_PANEL && p < k; p++)
-        memset(panel + p * MLK_PANEL + columns, 0, (size_t)(MLK_PANEL - columns) * sizeof(float));
 }
 
 // Points the panel at rows k0.. and columns j0.. of B, in place or copied to scratch.
