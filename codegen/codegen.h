@@ -1,0 +1,102 @@
+// codegen.h: from a Program to C text. What the printers share.
+//
+//   text.c     words that are safe in C: comments, strings, numbers, identifiers
+//   loops.c    loop trees and formulas as loops and expressions
+//   program.c  one function for each step: comment, pointers into memory, loops or the call of a kernel file
+//   c.c        the words of C (a Dialect): what another target replaces
+//   files.c    the texts of kernels/c and skeleton/, carried by the compiler, pasted where used
+//   train.c    a training program: steps, optimiser, data mapping, tables for the runtime
+//   object.c   an inference object and its header
+//
+// Names: what the user wrote appears in comments and strings only, escaped. Identifiers end in the number of the value or
+// kernel, so that none can be a keyword, a macro or another's. The one exception is the public interface of an object,
+// which has the names of the net's inputs and outputs; those are checked against C's and C++'s words.
+#ifndef MLC_CODEGEN_H
+#define MLC_CODEGEN_H
+
+#include "../compiler/mlc.h"
+
+enum { LINE_WIDTH = 120 };
+
+// --- Texts that the compiler carries (embed.c makes the array) ----------------------------------------------------------
+
+typedef struct EmbeddedFile { const char *name, *text; } EmbeddedFile;
+extern const EmbeddedFile embedded_files[];             // ends with a NULL name
+
+const char *embedded_text(const char *name);            // a bug if there is none of that name
+// Adds the kernel files whose functions `code` calls, each once, what they include before them, without their include guards.
+void  paste_kernels(Context *cx, Text *out, const char *code);
+void  paste_file(Text *out, const char *name);
+
+// The parameters of kernel function `name` as its file declares them, "int64_t m, const float *a, …"; NULL: no such kernel.
+const char *kernel_parameters(Context *cx, const char *name);
+// The fields of a struct of a kernel file, in order: their number.
+int   kernel_fields(Context *cx, const char *type, const char *fields[], int room);
+
+// --- text.c ---------------------------------------------------------------------------------------------------------------
+
+void  put_name(Text *out, const char *name);            // for comments: [A-Za-z0-9_.:/-], the rest \xNN
+void  put_remark(Text *out, const char *text);          // for // comments: printable ASCII but for \ and ??, the rest \xNN
+void  put_string(Text *out, const char *text);          // a C string literal; NULL is printed as NULL
+void  put_long_string(Text *out, const char *text, int indent);     // the same, a line of text a line
+void  put_number(Text *out, double number, DType type); // reads back as the same number of the type
+void  put_double(Text *out, double number);
+void  put_grouped(Text *out, int64_t n);                // 59,210
+void  put_amount(Text *out, int64_t n);                 // 1.3 M
+const char *identifier(Context *cx, const char *name);  // letters, digits and _ of a name, at most 40; never empty
+const char *public_word(Context *cx, const char *name); // the same, with _ appended to C's and C++'s words
+
+// --- Dialects -------------------------------------------------------------------------------------------------------------
+
+typedef struct Dialect {                // what differs between targets that print the same loop trees
+    const char *function;               // before the name of a step function
+    const char *parameters;             // of a step function
+    const char *restrict_word;
+    const char *simd;                   // line before a loop of independent steps; NULL: none
+    const char *share;                  // format of the begin of a part: extent, part, parts
+    bool        run_time_dims;          // pointers to arrays may have dimensions that are known when running only
+} Dialect;
+
+extern const Dialect dialect_c;
+
+// --- Printing steps ---------------------------------------------------------------------------------------------------------
+
+typedef struct LocalName { int var; const char *name; } LocalName;
+
+typedef struct Printer {
+    Context       *cx;
+    const Dialect *dialect;
+    const Program *program;
+    const Kernel  *kernel;              // being printed; NULL outside
+    Text          *out;
+    int            indent;              // of the line being printed, in steps of four blanks
+    bool           of_index;            // inside an index: integers are small, C's operators do
+    LIST(LocalName) loops, locals;      // names of loop variables and of locals, by id
+    LIST(Value *)  touched;             // memory that the kernel uses, in the order of first use
+    LIST(Value *)  flat;                // those that are indexed by one number over all elements
+    LIST(Value *)  shaped;              // those with an index for each axis
+    LIST(Value *)  written;
+    LIST(const Symbol *) sizes;         // named sizes used
+    bool           part_used, run_used;
+} Printer;
+
+Printer     printer_new(const Program *program, const Dialect *dialect, Text *out);
+void        put_line(Printer *p, const char *format, ...) PRINTF_LIKE(2, 3);    // indented, with a line end
+void        put_indent(Printer *p);
+void        print_size(Printer *p, Text *out, Size size);
+const char *size_name(Context *cx, const Symbol *symbol);
+int         size_slot(const Program *program, const Symbol *symbol);    // its place in run->size: 0 is the batch
+const Symbol *batch_symbol(Context *cx);                // NULL: the model has none
+void        print_expr(Printer *p, const Expr *e);
+void        print_loops(Printer *p, const Loop *loop);
+void        name_loops(Printer *p, const Loop *loop);
+
+const Buffer *buffer_home(const Program *program, const Value *value);  // follows aliases; NULL: not in memory
+const char *value_name(Context *cx, const Value *value);                // an identifier: image_3
+const char *kernel_name(Context *cx, const char *prefix, const Kernel *kernel);     // train_12_fc1_relu
+void        put_place(Printer *p, const Value *value, Text *out);       // "run->arena + 4096"
+void        print_kernel(Printer *p, const char *prefix, const Kernel *kernel);
+void        print_constants(Printer *p);                // the constants of a program
+void        print_memory(Text *out, const Program *program, const char *title);     // lines of a comment
+
+#endif

@@ -1,0 +1,444 @@
+// program.c: each step of a program as one function, with what it computes and costs in the comment over it.
+//
+// A function takes the places of its values from the run (arena, parameters, the caller's buffers) as pointers to arrays
+// with their real dimensions, and then computes. Where two values share memory (in place), the pointers say nothing of
+// being apart; everywhere else they do (restrict).
+#include "codegen.h"
+
+#include <string.h>
+
+Printer printer_new(const Program *program, const Dialect *dialect, Text *out)
+{
+    return (Printer){.cx = program->cx, .dialect = dialect, .program = program, .out = out};
+}
+
+// --- Places -----------------------------------------------------------------------------------------------------------------
+
+const Buffer *buffer_home(const Program *program, const Value *value)
+{
+    const Buffer *buffer = program->buffer[value->id];
+    while (buffer != NULL && buffer->alias != NULL)
+        buffer = buffer->alias;
+    return buffer;
+}
+
+const char *value_name(Context *cx, const Value *value)
+{
+    const char *name = value->kind == VALUE_PARAM ? value->param->path : value->kind == VALUE_CONST ? "constant" : value->name;
+    return arena_printf(cx->arena, "%s_%d", identifier(cx, name), value->id);
+}
+
+const char *kernel_name(Context *cx, const char *prefix, const Kernel *kernel)
+{
+    return arena_printf(cx->arena, "%s_%d_%s", prefix, kernel->id, identifier(cx, kernel->name));
+}
+
+static int64_t param_offset(const Param *param) { return param->offset * type_def(param->type.dtype)->bytes; }
+
+static void put_offset(Text *out, const char *base, int64_t offset)
+{
+    text_add(out, offset != 0 ? "run->%s + %lld" : "run->%s", base, (long long)offset);
+}
+
+void put_place(Printer *p, const Value *value, Text *out)
+{
+    static const char *const base[] = {[SPACE_ARENA] = "arena", [SPACE_PARAM] = "param", [SPACE_GRAD] = "grad",
+                                       [SPACE_STATE] = "state", [SPACE_INPUT] = "in", [SPACE_OUTPUT] = "out"};
+    const Buffer *buffer = buffer_home(p->program, value);
+    p->run_used = true;
+    if (buffer == NULL && value->kind == VALUE_PARAM)
+        put_offset(out, base[SPACE_PARAM], param_offset(value->param));
+    else if (buffer == NULL)
+        BUG("kernel %s uses %s, which has no place in memory", p->kernel->name, value->name);
+    else if (buffer->space == SPACE_INPUT || buffer->space == SPACE_OUTPUT)
+        text_add(out, "run->%s[%d]", base[buffer->space], buffer->index);
+    else
+        put_offset(out, base[buffer->space], buffer->offset);
+}
+
+static bool in_constants(const Printer *p, const Value *value)
+{
+    const Buffer *buffer = buffer_home(p->program, value);
+    return value->kind == VALUE_CONST || (buffer != NULL && buffer->space == SPACE_CONST);
+}
+
+// The constant a value is, or shares the memory of.
+static const Value *constant_of(const Printer *p, const Value *value)
+{
+    const Buffer *buffer = buffer_home(p->program, value);
+    return value->kind == VALUE_CONST || buffer == NULL ? value : buffer->value;
+}
+
+// --- Constants ----------------------------------------------------------------------------------------------------------------
+
+static void put_constant_element(Text *out, const void *data, DType type, int64_t i)
+{
+    switch (type) {
+    case TYPE_f32:  put_number(out, ((const float *)data)[i], TYPE_f32); break;
+    case TYPE_f64:  put_number(out, ((const double *)data)[i], TYPE_f64); break;
+    case TYPE_f16:
+    case TYPE_bf16: text_add(out, "0x%04x", ((const uint16_t *)data)[i]); break;
+    case TYPE_bool:
+    case TYPE_u8:   text_add(out, "%d", ((const uint8_t *)data)[i]); break;
+    case TYPE_i8:   text_add(out, "%d", ((const int8_t *)data)[i]); break;
+    case TYPE_i16:  text_add(out, "%d", ((const int16_t *)data)[i]); break;
+    case TYPE_i32:  if (((const int32_t *)data)[i] == INT32_MIN) text_add(out, "INT32_MIN");
+                    else text_add(out, "%d", ((const int32_t *)data)[i]);
+                    break;
+    case TYPE_i64:  if (((const int64_t *)data)[i] == INT64_MIN) text_add(out, "INT64_MIN");
+                    else text_add(out, "%lld", (long long)((const int64_t *)data)[i]);
+                    break;
+    default:        BUG("a constant has no element type");
+    }
+}
+
+static void print_constant(Printer *p, const Value *value)
+{
+    int64_t count = 1;
+    for (int i = 0; i < value->type.shape.rank; i++)
+        count *= size_value(value->type.shape.dim[i]);
+    text_add(p->out, "// ");
+    put_remark(p->out, type_text(p->cx, &value->type));
+    text_add(p->out, "\nstatic const %s %s_data[%lld] = {", type_def(value->type.dtype)->c, value_name(p->cx, value),
+             (long long)(count > 0 ? count : 1));
+    size_t line = p->out->length;
+    for (int64_t i = 0; i < count; i++) {
+        bool wrap = p->out->length - line > LINE_WIDTH - 20;
+        if (wrap)
+            line = p->out->length;
+        text_add(p->out, i == 0 ? "" : wrap ? ",\n    " : ", ");
+        put_constant_element(p->out, value->data, value->type.dtype, i);
+    }
+    text_add(p->out, count > 0 ? "};\n" : "0};\n");
+}
+
+void print_constants(Printer *p)
+{
+    for (int i = 0; i < p->program->graph->values.count; i++) {
+        const Value *value = p->program->graph->values.at[i];
+        if (value->kind == VALUE_CONST && p->program->buffer[value->id] != NULL)
+            print_constant(p, value);
+    }
+}
+
+// --- Pointers -------------------------------------------------------------------------------------------------------------------
+
+static bool listed(Value *const *at, int count, const Value *value)
+{
+    for (int i = 0; i < count; i++)
+        if (at[i] == value)
+            return true;
+    return false;
+}
+
+static bool is_written(const Printer *p, const Value *value) { return listed(p->written.at, p->written.count, value); }
+
+static bool overlap(const Printer *p, const Value *a, const Value *b)
+{
+    const Buffer *x = buffer_home(p->program, a), *y = buffer_home(p->program, b);
+    if (x == NULL || y == NULL || x->space != y->space)
+        return false;
+    if (x == y)
+        return true;
+    if (x->space == SPACE_INPUT || x->space == SPACE_OUTPUT)
+        return x->index == y->index;
+    return x->offset < y->offset + y->bytes && y->offset < x->offset + x->bytes;
+}
+
+// A pointer is restrict unless the kernel reaches the same memory by another one, and writes there.
+static bool stands_apart(const Printer *p, const Value *value)
+{
+    bool both = listed(p->flat.at, p->flat.count, value) && listed(p->shaped.at, p->shaped.count, value);
+    if (both)
+        return false;
+    for (int i = 0; i < p->touched.count; i++) {
+        const Value *other = p->touched.at[i];
+        if (other != value && (is_written(p, other) || is_written(p, value)) && overlap(p, value, other))
+            return false;
+    }
+    return true;
+}
+
+static void put_pointer(Printer *p, Text *out, const Value *value, const char *ending, bool shaped)
+{
+    const Shape *shape = &value->type.shape;
+    const char *quality = is_written(p, value) ? "" : "const ";
+    const char *apart = stands_apart(p, value) ? p->dialect->restrict_word : "";
+    const char *type = type_def(value->type.dtype)->c, *name = value_name(p->cx, value);
+    bool array = shaped && shape->rank > 1;
+    text_add(out, array ? "    %s%s (*%s%s%s)" : "    %s%s *%s%s%s", quality, type, apart, name, ending);
+    for (int i = 1; array && i < shape->rank; i++) {
+        text_add(out, "[");
+        print_size(p, out, shape->dim[i]);
+        text_add(out, "]");
+    }
+    text_add(out, " = ");
+    if (in_constants(p, value)) {
+        text_add(out, array ? "(const void *)" : "");
+        text_add(out, "%s_data;\n", value_name(p->cx, constant_of(p, value)));
+        return;
+    }
+    text_add(out, "(%svoid *)(", quality);
+    put_place(p, value, out);
+    text_add(out, ");\n");
+}
+
+static void put_pointers(Printer *p, Text *out)
+{
+    for (int i = 0; i < p->touched.count; i++) {
+        const Value *value = p->touched.at[i];
+        bool flat = listed(p->flat.at, p->flat.count, value), shaped = listed(p->shaped.at, p->shaped.count, value);
+        if (shaped)
+            put_pointer(p, out, value, "", true);
+        if (flat)
+            put_pointer(p, out, value, shaped ? "_flat" : "", false);
+    }
+}
+
+// --- Calls of kernel files --------------------------------------------------------------------------------------------------------
+
+static void note_argument(Printer *p, const Kernel *kernel, Value *value)
+{
+    if (!listed(p->touched.at, p->touched.count, value)) {
+        LIST_ADD(p->cx->arena, p->touched, value);
+        LIST_ADD(p->cx->arena, p->flat, value);
+    }
+    if (listed(kernel->writes.at, kernel->writes.count, value) && !is_written(p, value))
+        LIST_ADD(p->cx->arena, p->written, value);
+}
+
+static void put_count(Printer *p, const KernelArg *arg)
+{
+    if (arg->kind == ARG_SIZE)
+        print_size(p, p->out, arg->size);
+    else
+        text_add(p->out, "%lld", (long long)arg->number);
+}
+
+// Batched products: each call takes the next matrix of the values that have several.
+static void put_argument(Printer *p, const Kernel *kernel, const KernelArg *arg)
+{
+    if (arg->kind == ARG_NULL)
+        text_add(p->out, "NULL");
+    else if (arg->kind != ARG_VALUE)
+        put_count(p, arg);
+    else {
+        const Shape *shape = &arg->value->type.shape;
+        text_add(p->out, "%s", value_name(p->cx, arg->value));
+        if (kernel->repeat != NULL && shape->rank > 2) {
+            text_add(p->out, " + i * (");
+            print_size(p, p->out, size_times(p->cx, shape->dim[shape->rank - 2], shape->dim[shape->rank - 1]));
+            text_add(p->out, ")");
+        }
+    }
+}
+
+// Adds a comma and a blank, or a new line where the present one is full.
+static void put_comma(Printer *p, size_t *line)
+{
+    if (p->out->length - *line > LINE_WIDTH - 24) {
+        text_add(p->out, ",\n%*s", 4 * p->indent + 4, "");
+        *line = p->out->length - 4 * (size_t)p->indent - 4;
+    } else
+        text_add(p->out, ", ");
+}
+
+// A struct of sizes that begins the arguments: const MlkConv2d sizes = {.n = N, .c = 16, …};
+static int put_sizes_struct(Printer *p, const Kernel *kernel, const char *parameters)
+{
+    if (strncmp(parameters, "const Mlk", 9) != 0)
+        return 0;
+    const char *type = arena_string(p->cx->arena, parameters + 6, strcspn(parameters + 6, " ")), *fields[24];
+    int count = kernel_fields(p->cx, type, fields, COUNT(fields));
+    size_t line = p->out->length;
+    put_indent(p);
+    text_add(p->out, "const %s sizes = {", type);
+    for (int i = 0; i < count; i++) {
+        CHECK(i < kernel->n_args && (kernel->arg[i].kind == ARG_SIZE || kernel->arg[i].kind == ARG_NUMBER));
+        if (i > 0)
+            put_comma(p, &line);
+        text_add(p->out, ".%s = ", fields[i]);
+        put_count(p, &kernel->arg[i]);
+    }
+    text_add(p->out, "};\n");
+    return count;
+}
+
+// The name of a parameter: the last word before the comma.
+static const char *parameter_next(const char *at, char name[64])
+{
+    size_t length = strcspn(at, ",");
+    const char *end = at + length, *from = end;
+    while (from > at && from[-1] != ' ' && from[-1] != '*')
+        from--;
+    snprintf(name, 64, "%.*s", (int)(end - from), from);
+    return *end == ',' ? end + 1 + strspn(end + 1, " \n") : end;
+}
+
+// The arguments of the kernel, then what the function's own declaration asks for: scratch, part, parts.
+static void put_call(Printer *p, const Kernel *kernel, const char *function, const char *parameters, int next)
+{
+    bool batched = kernel->repeat != NULL;
+    if (batched) {
+        put_indent(p);
+        text_add(p->out, "for (int64_t i = 0; i < ");
+        print_size(p, p->out, kernel->repeat);
+        text_add(p->out, "; i++)\n");
+        p->indent++;
+    }
+    size_t line = p->out->length;
+    put_indent(p);
+    text_add(p->out, "%s(", function);
+    char name[64];
+    for (const char *at = parameters; *at != 0;) {
+        bool first = at == parameters, sizes = first && next > 0;
+        at = parameter_next(at, name);
+        if (!first)
+            put_comma(p, &line);
+        if (sizes)
+            text_add(p->out, "&sizes");
+        else if (strcmp(name, "scratch") == 0)
+            text_add(p->out, "(void *)run->scratch"), p->run_used = true;
+        else if (strcmp(name, "part") == 0)
+            text_add(p->out, "part"), p->part_used = true;
+        else if (strcmp(name, "parts") == 0)
+            text_add(p->out, "%d", kernel->parts);
+        else {
+            CHECK(next < kernel->n_args);
+            put_argument(p, kernel, &kernel->arg[next++]);
+        }
+    }
+    CHECK(next == kernel->n_args);
+    text_add(p->out, ");\n");
+    p->indent -= batched;
+}
+
+static void print_file_kernel(Printer *p, const Kernel *kernel)
+{
+    const char *function = strncmp(kernel->file, "mlk_", 4) == 0 ? kernel->file : arena_printf(p->cx->arena, "mlk_%s", kernel->file);
+    const char *parameters = kernel_parameters(p->cx, function);
+    if (parameters == NULL)
+        BUG("no kernel file defines %s", function);
+    for (int i = 0; i < kernel->n_args; i++)
+        if (kernel->arg[i].kind == ARG_VALUE)
+            note_argument(p, kernel, kernel->arg[i].value);
+    put_call(p, kernel, function, parameters, put_sizes_struct(p, kernel, parameters));
+}
+
+// --- Steps -----------------------------------------------------------------------------------------------------------------------
+
+// A piece of the comment, on a new line where the present one is full.
+static void put_piece(Text *out, size_t *line, const char *piece)
+{
+    if (out->length - *line + strlen(piece) > LINE_WIDTH - 4) {
+        text_add(out, "\n//  ");
+        *line = out->length - 4;
+    }
+    text_add(out, " %s", piece);
+}
+
+static const char *shape_piece(Context *cx, const Value *value)
+{
+    Text piece = {.arena = cx->arena}, dims = {.arena = cx->arena};
+    text_add(&dims, "(");
+    for (int i = 0; i < value->type.shape.rank; i++) {
+        text_add(&dims, i > 0 ? ", " : "");
+        size_print(&dims, value->type.shape.dim[i]);
+    }
+    text_add(&dims, ")");
+    text_add(&piece, " %s ", value_name(cx, value));
+    if (value->type.dtype != TYPE_f32)
+        text_add(&piece, "%s ", type_def(value->type.dtype)->name);
+    put_remark(&piece, dims.at);
+    return piece.at;
+}
+
+// digits.net:7, without the column.
+static void put_where(Text *out, Diag *diag, DiagPlace place)
+{
+    if (place.source == 0)
+        return;
+    Text where = {.arena = diag->arena};
+    const DiagSource *source = &diag->sources.at[place.source - 1];
+    put_name(&where, source->name);
+    text_add(&where, ":%d", diag_line(diag, place));
+    text_pad(out, LINE_WIDTH - 4 - where.length);
+    text_add(out, " %s", where.at);
+}
+
+static void print_comment(Printer *p, const Kernel *kernel)
+{
+    Text *out = p->out;
+    text_add(out, "// ");
+    put_name(out, kernel->scope != NULL && kernel->scope[0] != 0 ? kernel->scope : kernel->name);
+    text_add(out, " (");
+    put_name(out, kernel->op != NULL ? kernel->op : "");
+    text_add(out, kernel->phase == PHASE_BACKWARD ? ", gradient)" : ")");
+    if (kernel->equation != NULL && kernel->equation[0] != 0) {
+        text_add(out, ": ");
+        put_remark(out, kernel->equation);
+    }
+    put_where(out, p->cx->diag, kernel->place);
+    text_add(out, "\n//  ");
+    size_t line = out->length - 4;
+    for (int i = 0; i < p->touched.count; i++)
+        put_piece(out, &line, shape_piece(p->cx, p->touched.at[i]));
+    int64_t flops;
+    if (kernel->flops != NULL && size_upper(kernel->flops, &flops)) {
+        Text cost = {.arena = p->cx->arena};
+        text_add(&cost, "  ");
+        put_amount(&cost, flops);
+        text_add(&cost, " operations");
+        put_piece(out, &line, cost.at);
+    }
+    text_add(out, "\n");
+}
+
+static void put_sizes(Printer *p, Text *out)
+{
+    for (int i = 0; i < p->sizes.count; i++) {
+        text_add(out, "    const int64_t %s = run->size[%d];\n", size_name(p->cx, p->sizes.at[i]),
+                 size_slot(p->program, p->sizes.at[i]));
+        p->run_used = true;
+    }
+}
+
+// The body first, into a text of its own: it shows which pointers and sizes the function needs.
+void print_kernel(Printer *p, const char *prefix, const Kernel *kernel)
+{
+    Text *out = p->out, body = {.arena = p->cx->arena}, pointers = body, sizes = body;
+    Printer own = printer_new(p->program, p->dialect, &body);
+    own.kernel = kernel;
+    own.indent = 1;
+    if (kernel->loops != NULL) {
+        name_loops(&own, kernel->loops);
+        print_loops(&own, kernel->loops);
+    } else
+        print_file_kernel(&own, kernel);
+    put_pointers(&own, &pointers);
+    put_sizes(&own, &sizes);
+    own.out = out;
+    print_comment(&own, kernel);
+    text_add(out, "%s %s(%s)\n{\n", p->dialect->function, kernel_name(p->cx, prefix, kernel), p->dialect->parameters);
+    if (!own.part_used)
+        text_add(out, "    (void)part;\n");
+    if (!own.run_used)
+        text_add(out, "    (void)run;\n");
+    text_add(out, "%s%s%s}\n\n", sizes.at != NULL ? sizes.at : "", pointers.at != NULL ? pointers.at : "",
+             body.at != NULL ? body.at : "");
+}
+
+// --- Memory plan -------------------------------------------------------------------------------------------------------------------
+
+void print_memory(Text *out, const Program *program, const char *title)
+{
+    text_add(out, "//   %-12s ", title);
+    put_grouped(out, program->arena_bytes);
+    text_add(out, " bytes of activations in %d steps", program->steps.count);
+    if (program->lower_bound > 0) {
+        text_add(out, " (live at once: ");
+        put_grouped(out, program->lower_bound);
+        text_add(out, ")");
+    }
+    text_add(out, "\n");
+}
