@@ -156,7 +156,7 @@ static float from[LENGTH], to[LENGTH];
         (void)context;                            \
         MLK_SIMD for (int i = 0; i < LENGTH; i++) \
             to[i] = mlk_##name(from[i]);          \
-        __asm__ volatile("" : : : "memory");      \
+        __asm__ volatile("" : : "r"(to) : "memory"); \
     }
 LOOP(exp)
 LOOP(log)
