@@ -17,8 +17,10 @@
 #define MLK_LEAF static inline __attribute__((always_inline, unused))  // takes its sizes as constants
 #define MLK_TILE static __attribute__((noinline, unused))              // one register tile: compiled once, called often
 
+// Loops over a tile's rows and vectors unroll once the sizes are constants. clang's plain "unroll" would act before that,
+// on the body not yet inlined, and leave the sums in memory.
 #if defined(__clang__)
-#define MLK_UNROLL _Pragma("unroll")
+#define MLK_UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define MLK_UNROLL _Pragma("GCC unroll 16")
 #endif
