@@ -56,29 +56,39 @@ static const char *read_exponent(const char *at, const char *end, int64_t *expon
     return at;
 }
 
-// Digits with at most one point. Counts significant digits up to 19; the rest only moves the exponent.
-static const char *read_digits(const char *at, const char *end, Decimal *number)
+// A run of digits. The first 19 significant ones are gathered; beyond them, it is only noted whether anything was cut off,
+// and *beyond counts them.
+static const char *read_run(const char *at, const char *end, Decimal *number, int64_t *beyond)
 {
-    bool any = false, point = false;
-    int significant = 0;
-    for (; at < end; at++) {
-        if (*at == '.' && !point) {
-            point = true;
-            continue;
-        }
-        if (!is_digit(*at))
-            break;
-        any = true;
-        if (significant < 19) {
-            number->digits = number->digits * 10 + (uint64_t)(*at - '0');
-            significant += number->digits != 0;
-            number->exponent -= point;
-        } else {
+    uint64_t digits = number->digits;
+    for (; at < end && is_digit(*at); at++) {
+        if (digits < 1000000000000000000u)              // 18 digits so far, a 19th fits
+            digits = digits * 10 + (uint64_t)(*at - '0');
+        else {
             number->cut |= *at != '0';
-            number->exponent += !point;
+            ++*beyond;
         }
     }
-    return any ? at : NULL;
+    number->digits = digits;
+    return at;
+}
+
+// Digits with at most one point, and at least one digit.
+static const char *read_digits(const char *at, const char *end, Decimal *number)
+{
+    int64_t beyond = 0;
+    const char *whole = at;
+    at = read_run(at, end, number, &beyond);
+    int64_t count = at - whole;
+    number->exponent = beyond;
+    if (at < end && *at == '.') {
+        const char *fraction = at + 1;
+        int64_t left = 0;
+        at = read_run(fraction, end, number, &left);
+        count += at - fraction;
+        number->exponent -= at - fraction - left;
+    }
+    return count > 0 ? at : NULL;
 }
 
 static bool read_decimal(const char *text, size_t length, Decimal *number)

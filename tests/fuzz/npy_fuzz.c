@@ -1,11 +1,12 @@
 // npy_fuzz.c: any bytes as an npy file; what is accepted is read to its last byte.
 #include "../../runtime/array.h"
 
+volatile uint8_t sink;                                 // so that the reads are not removed
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
     MlrtArray array;
     MlrtError error;
-    static volatile uint8_t sink;
     if (mlrt_npy_parse(mlrt_file_of_memory("fuzz", bytes, count), &array, &error) != MLRT_OK)
         return 0;
     for (size_t i = 0; i < array.bytes; i++)

@@ -3,11 +3,12 @@
 
 #include "../../runtime/safetensors.h"
 
+volatile size_t sink;                                  // so that the reads are not removed
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
     MlrtTensors tensors;
     MlrtError error;
-    static volatile size_t sink;
     if (mlrt_safetensors_parse(mlrt_file_of_memory("fuzz", bytes, count), &tensors, &error) != MLRT_OK)
         return 0;
     for (size_t i = 0; i < tensors.count; i++) {
