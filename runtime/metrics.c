@@ -1,0 +1,64 @@
+// metrics.c: finishing metrics. See metrics.h.
+#include "metrics.h"
+
+#include <math.h>
+#include <string.h>
+
+int64_t mlrt_port_count(const MlrtPort *port)
+{
+    int64_t count = 1;
+    for (int i = 0; i < port->rank; i++)
+        count *= port->dim[i];
+    return count;
+}
+
+static double f1_of(double hits, double wrongly, double missed)
+{
+    double all = 2 * hits + wrongly + missed;
+    return all > 0 ? 2 * hits / all : 0;
+}
+
+static double f1_of_matrix(const double *sum, int64_t classes)
+{
+    double total = 0;
+    for (int64_t c = 0; c < classes; c++) {
+        double hits = sum[c * classes + c], is = 0, said = 0;
+        for (int64_t i = 0; i < classes; i++) {
+            is += sum[c * classes + i];
+            said += sum[i * classes + c];
+        }
+        total += f1_of(hits, said - hits, is - hits);
+    }
+    return classes > 0 ? total / (double)classes : NAN;
+}
+
+static double f1_of_counts(const double *sum, int64_t classes)
+{
+    double total = 0;
+    for (int64_t c = 0; c < classes; c++)
+        total += f1_of(sum[c], sum[classes + c], sum[2 * classes + c]);
+    return classes > 0 ? total / (double)classes : NAN;
+}
+
+double mlrt_metric_finish(const MlrtMetric *metric, const MlrtPort *port, const double *sum)
+{
+    int64_t count = mlrt_port_count(port);
+    if (strcmp(metric->finish, "f1") == 0) {
+        bool matrix = port->rank == 2 && port->dim[0] == port->dim[1];
+        return matrix ? f1_of_matrix(sum, port->dim[0]) : count % 3 == 0 ? f1_of_counts(sum, count / 3) : NAN;
+    }
+    return strcmp(metric->finish, "confusion") == 0 || count != 1 ? NAN : sum[0];
+}
+
+int64_t mlrt_confusion_classes(const MlrtMetric *metric, const MlrtPort *port)
+{
+    bool matrix = strcmp(metric->finish, "confusion") == 0 && port->rank == 2 && port->dim[0] == port->dim[1];
+    return matrix ? port->dim[0] : 0;
+}
+
+bool mlrt_is_better(double value, double best, int better)
+{
+    if (isnan(value))
+        return false;
+    return isnan(best) || (better > 0 ? value > best : value < best);
+}
