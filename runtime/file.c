@@ -149,6 +149,7 @@ static MlrtStatus writer_start(MlrtWriter *writer, const char *path, MlrtError *
     writer->temporary = malloc(room);
     if (!writer->path || !writer->temporary)
         return mlrt_fail_memory(error, room, path);
+    writer->temporary[0] = 0;
     return create_temporary(writer, room, error);
 }
 

@@ -283,7 +283,7 @@ static size_t npy_bytes(char *to, int version, const char *header, const void *d
 
 static MlrtStatus npy_of(int version, const char *header, const void *data, size_t count, MlrtArray *array)
 {
-    static char bytes[4096];
+    static char bytes[MLRT_LIMIT_NPY_HEADER + 64];
     size_t length = npy_bytes(bytes, version, header, data, count);
     return mlrt_npy_parse(mlrt_file_of_memory("t.npy", bytes, length), array, &error);
 }
@@ -332,6 +332,13 @@ static void test_npy(void)
         CHECK(npy_of(1, bad[i].header, data, bad[i].bytes, &array) != MLRT_OK && says(bad[i].words));
     CHECK(npy_of(4, plain, data, 24, &array) == MLRT_BAD_FILE && says("version 4"));
     CHECK(mlrt_npy_parse(mlrt_file_of_memory("t", "\x93NUMPY\1\0\xFF\1{}", 12), &array, &error) != MLRT_OK && says("ends inside"));
+    static char padded[MLRT_LIMIT_NPY_HEADER + 2];
+    memset(padded, ' ', MLRT_LIMIT_NPY_HEADER + 1);
+    memcpy(padded, plain, strlen(plain) - 1);
+    CHECK(npy_of(1, padded, data, 24, &array) == MLRT_TOO_LARGE && says("NPY_HEADER"));
+    padded[MLRT_LIMIT_NPY_HEADER] = 0;
+    CHECK(npy_of(1, padded, data, 24, &array) == MLRT_OK);
+    mlrt_array_close(&array);
     const char *path = in_folder("out.npy");
     const int64_t shape[] = {3, 2};
     CHECK(mlrt_npy_write(path, MLRT_f32, shape, 2, data, &error) == MLRT_OK && mlrt_npy_open(path, &array, &error) == MLRT_OK);
@@ -440,6 +447,23 @@ static void test_safetensors_rules(void)
     CHECK(mlrt_safetensors_parse(mlrt_file_of_memory("t", lfs, strlen(lfs)), &tensors, &error) == MLRT_BAD_FILE && says("git lfs pull"));
     CHECK(mlrt_safetensors_parse(mlrt_file_of_memory("t", "\1\xE1\xF5\5\0\0\0\0{}", 10), &tensors, &error) == MLRT_TOO_LARGE);
     CHECK(mlrt_safetensors_parse(mlrt_file_of_memory("t", "\3\0\0\0\0\0\0\0{}", 10), &tensors, &error) == MLRT_BAD_FILE && says("ends inside"));
+}
+
+static MlrtStatus name_of_length(int length)
+{
+    char header[2048];
+    MlrtTensors tensors;
+    snprintf(header, sizeof header, "{\"%0*d\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]}}", length, 1);
+    MlrtStatus status = tensors_of(header, 1, &tensors);
+    if (status == MLRT_OK)
+        mlrt_safetensors_close(&tensors);
+    return status;
+}
+
+static void test_names(void)
+{
+    CHECK(name_of_length(MLRT_LIMIT_NAME - 1) == MLRT_OK && name_of_length(MLRT_LIMIT_NAME) == MLRT_OK);
+    CHECK(name_of_length(MLRT_LIMIT_NAME + 1) == MLRT_TOO_LARGE && says("NAME"));
 }
 
 static const float weights[3] = {1, -2, INFINITY};
@@ -633,6 +657,7 @@ int main(void)
     test_npy();
     test_idx();
     test_safetensors_rules();
+    test_names();
     test_safetensors_files();
     test_files();
     test_disk_full();
