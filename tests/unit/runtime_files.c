@@ -164,7 +164,7 @@ static bool says(const char *words) { return strstr(error.text, words) != NULL; 
 
 static void test_csv_structure(void)
 {
-    static const char *const texts[] = {"a,b\n1,2\n3,4\n", "a,b\r\n1,2\r\n3,4", "a,b\r1,2\r3,4\r", "\xEF\xBB\xBF" "a,b\n1,2\n3,4\n\n\n",
+    static const char *const texts[] = {"a,b\n1,2\n3,4\n", "a,b\r\n1,2\r\n3,4", "a,b\r1,2\r3,4\r", "\357\273\277a,b\n1,2\n3,4\n\n\n",
                                         "\"a\",\"b\"\n\"1\" , 2 \n3,\"4\"\n"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         float values[4] = {0};
