@@ -51,7 +51,6 @@ static void lay_out(MlrtEngine *e, Layout *l, char **arena, char **scratch)
     e->param = take(l, m->param_count, sizeof(float));
     e->grad = take(l, m->trainable_count, sizeof(float));
     e->state = take(l, m->trainable_count * m->n_states, sizeof(float));
-    e->kept = take(l, m->param_count, sizeof(float));
     *arena = take(l, 1, m->arena_bytes);
     *scratch = take(l, mlrt_pool_threads(e->pool), (m->scratch_bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1));
     take_ports(l, e->in, m->input, m->n_inputs + m->n_targets, batch);

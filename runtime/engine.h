@@ -16,7 +16,6 @@ typedef struct MlrtEngine {
     double           *partial;          // of the sum of squares, one for each chunk
     double           *hyper;            // groups x MLRT_HYPERS, as this step uses them
     double           *total;            // of an evaluation: sums of every output that is added up
-    float            *kept;             // parameters set aside while others are evaluated
 } MlrtEngine;
 
 // Takes all memory at once: nothing is allocated afterwards. Close after failure as well.

@@ -1,0 +1,43 @@
+// checkpoint.h: weights and the state of a run, in safetensors files.
+//
+// A weights file holds parameters and buffers under their paths and nothing else, so other programs load it. A checkpoint adds
+// optimizer.STATE.PATH, and in its metadata the rows of state.def, the codes of text columns, and what model and data it is of.
+#ifndef MLRT_CHECKPOINT_H
+#define MLRT_CHECKPOINT_H
+
+#include "engine.h"
+#include "safetensors.h"
+
+typedef int64_t MlrtState_WHOLE;
+typedef double MlrtState_EXACT;
+typedef struct MlrtState {
+#define STATE(kind, name) MlrtState_##kind name;
+#include "state.def"
+#undef STATE
+} MlrtState;
+
+// Both write whole or not at all. Values that are not finite are refused: MLRT_DIVERGED.
+MlrtStatus mlrt_weights_save(const char *path, const MlrtEngine *engine, const MlrtDataset *data, const MlrtState *state,
+                             MlrtError *error);
+MlrtStatus mlrt_checkpoint_save(const char *path, const MlrtEngine *engine, const MlrtDataset *data, const MlrtState *state,
+                                MlrtError *error);
+
+// Opens the file; the functions below read from it. Close with mlrt_safetensors_close.
+// Parameters and buffers into the engine. Names have to be the model's, all of them, but for one common prefix, which is then
+// put into *prefix (up to 63 bytes; "" if there is none). The first difference is named.
+MlrtStatus mlrt_weights_load(const MlrtTensors *file, MlrtEngine *engine, char prefix[64], MlrtError *error);
+
+// Optimiser states into the engine and the rows of state.def into *state. The fingerprint has to match.
+MlrtStatus mlrt_checkpoint_load(const MlrtTensors *file, MlrtEngine *engine, MlrtState *state, MlrtError *error);
+
+// The rows of the state that the file has; others stay as they are.
+MlrtStatus mlrt_checkpoint_state(const MlrtTensors *file, MlrtState *state, MlrtError *error);
+
+// The codes that the file has, one for each field of the model, count 0 where there are none. Free with mlrt_codes_array_free.
+MlrtStatus mlrt_checkpoint_codes(const MlrtTensors *file, const MlrtModel *model, MlrtCodes **codes, MlrtError *error);
+void mlrt_codes_array_free(MlrtCodes *codes, const MlrtModel *model);
+
+// Digest of all parameters and buffers: the same weights show as the same digits.
+void mlrt_weights_digest(const MlrtEngine *engine, char digest[33]);
+
+#endif
