@@ -9,7 +9,7 @@
 #include "digest.h"
 #include "number.h"
 
-enum { META_TEXT = 32, META_FIXED = 8 };
+enum { META_TEXT = 32, META_FIXED = 8, SET_KEY = 112, SET_VALUE = 1024 };
 
 typedef enum Kind { WHOLE, EXACT } Kind;
 static const struct StateRow { const char *name; Kind kind; size_t at; } state_rows[] = {
@@ -28,6 +28,7 @@ typedef struct Saved {                  // what goes into a file, and the memory
     char         *names;                // of the optimiser's tensors, n_states x n_params x room
     char         *texts;                // of keys and values
     char        **codes;                // one for each field, NULL: none
+    char         *sets;                 // keys and values of settings
 } Saved;
 
 static MlrtTensor tensor_of(const MlrtParam *param, const char *name, const float *values)
@@ -108,13 +109,28 @@ static bool fill_codes(Saved *saved, const MlrtDataset *data)
     return true;
 }
 
-static bool fill_metadata(Saved *saved, const MlrtModel *model, const MlrtDataset *data, const MlrtState *state)
+static void fill_sets(Saved *saved, const MlrtSettings *settings)
 {
-    size_t fields = (size_t)model->n_fields;
-    saved->meta = mlrt_alloc_array(META_FIXED + STATES + fields, sizeof *saved->meta);
+    char *key = saved->sets;
+    for (int i = 0; i < settings->count; i++)
+        if (settings->setting[i].origin != settings->model->path) {
+            snprintf(key, SET_KEY, "set.%.96s", settings->setting[i].key);
+            mlrt_settings_text(settings, &settings->setting[i], key + SET_KEY, SET_VALUE);
+            add_meta(saved, key, key + SET_KEY);
+            key += SET_KEY + SET_VALUE;
+        }
+}
+
+static bool fill_metadata(Saved *saved, const MlrtSaved *what)
+{
+    const MlrtModel *model = what->engine->model;
+    const MlrtDataset *data = what->data;
+    size_t fields = (size_t)model->n_fields, sets = (size_t)what->settings->count;
+    saved->meta = mlrt_alloc_array(META_FIXED + STATES + fields + sets, sizeof *saved->meta);
     saved->texts = mlrt_alloc_array(2 * STATES + fields + 1, META_TEXT);
     saved->codes = calloc(fields + 1, sizeof *saved->codes);
-    if (!saved->meta || !saved->texts || !saved->codes)
+    saved->sets = mlrt_alloc_array(sets + 1, SET_KEY + SET_VALUE);
+    if (!saved->meta || !saved->texts || !saved->codes || !saved->sets)
         return false;
     add_meta(saved, "format", "pt");    // what other readers of such files look for
     add_meta(saved, "mlc.net", model->name);
@@ -122,7 +138,8 @@ static bool fill_metadata(Saved *saved, const MlrtModel *model, const MlrtDatase
     add_meta(saved, "mlc.fingerprint", model->fingerprint);
     if (data && data->digest[0])
         add_meta(saved, "mlc.data", data->digest);
-    fill_state(saved, state);
+    fill_state(saved, what->state);
+    fill_sets(saved, what->settings);
     return !data || fill_codes(saved, data);
 }
 
@@ -135,17 +152,18 @@ static void saved_free(Saved *saved, const MlrtModel *model)
     free(saved->meta);
     free(saved->names);
     free(saved->texts);
+    free(saved->sets);
 }
 
-static MlrtStatus save(const char *path, const MlrtEngine *e, const MlrtDataset *data, const MlrtState *state, bool optimizer,
-                       MlrtError *error)
+static MlrtStatus save(const char *path, const MlrtSaved *what, bool optimizer, MlrtError *error)
 {
     Saved saved = {0};
     MlrtStatus status = MLRT_OK;
+    const MlrtEngine *e = what->engine;
     int64_t states = optimizer ? e->model->n_states * e->model->trainable_count : 0;
     if (!mlrt_all_finite(e->param, e->model->param_count) || !mlrt_all_finite(e->state, states))
         return mlrt_fail(error, MLRT_DIVERGED, "%s: not written, the weights are not finite any more", path);
-    if (!fill_tensors(&saved, e, optimizer) || !fill_metadata(&saved, e->model, data, state))
+    if (!fill_tensors(&saved, e, optimizer) || !fill_metadata(&saved, what))
         status = mlrt_fail_memory(error, sizeof saved, path);
     else
         status = mlrt_safetensors_write(path, saved.tensor, saved.tensors, saved.meta, saved.metas, error);
@@ -153,17 +171,9 @@ static MlrtStatus save(const char *path, const MlrtEngine *e, const MlrtDataset 
     return status;
 }
 
-MlrtStatus mlrt_weights_save(const char *path, const MlrtEngine *e, const MlrtDataset *data, const MlrtState *state,
-                             MlrtError *error)
-{
-    return save(path, e, data, state, false, error);
-}
+MlrtStatus mlrt_weights_save(const char *path, const MlrtSaved *what, MlrtError *error) { return save(path, what, false, error); }
 
-MlrtStatus mlrt_checkpoint_save(const char *path, const MlrtEngine *e, const MlrtDataset *data, const MlrtState *state,
-                                MlrtError *error)
-{
-    return save(path, e, data, state, true, error);
-}
+MlrtStatus mlrt_checkpoint_save(const char *path, const MlrtSaved *what, MlrtError *error) { return save(path, what, true, error); }
 
 // --- reading tensors ---------------------------------------------------------------------------------------------------
 
@@ -325,6 +335,15 @@ MlrtStatus mlrt_checkpoint_state(const MlrtTensors *file, MlrtState *state, Mlrt
                              mlrt_quote(text, strlen(text)).text);
     }
     return MLRT_OK;
+}
+
+MlrtStatus mlrt_checkpoint_settings(const MlrtTensors *file, MlrtSettings *settings, MlrtError *error)
+{
+    MlrtStatus status = MLRT_OK;
+    for (size_t i = 0; i < file->metadata_count && status == MLRT_OK; i++)
+        if (strncmp(file->metadata[i].key, "set.", 4) == 0)
+            status = mlrt_settings_set_value(settings, file->metadata[i].key + 4, file->metadata[i].value, "as resumed", error);
+    return status;
 }
 
 MlrtStatus mlrt_checkpoint_codes(const MlrtTensors *file, const MlrtModel *model, MlrtCodes **codes, MlrtError *error)

@@ -1,7 +1,7 @@
 // checkpoint.h: weights and the state of a run, in safetensors files.
 //
 // A weights file holds parameters and buffers under their paths and nothing else, so other programs load it. A checkpoint adds
-// optimizer.STATE.PATH, and in its metadata the rows of state.def, the codes of text columns, and what model and data it is of.
+// optimizer.STATE.PATH, and in its metadata the rows of state.def, changed settings, the codes of text columns, and what model and data it is of.
 #ifndef MLRT_CHECKPOINT_H
 #define MLRT_CHECKPOINT_H
 
@@ -16,11 +16,16 @@ typedef struct MlrtState {
 #undef STATE
 } MlrtState;
 
+typedef struct MlrtSaved {
+    const MlrtEngine   *engine;
+    const MlrtDataset  *data;           // NULL: nothing is said of the data
+    const MlrtSettings *settings;       // what differs from the net is kept, so that resuming needs no options again
+    const MlrtState    *state;
+} MlrtSaved;
+
 // Both write whole or not at all. Values that are not finite are refused: MLRT_DIVERGED.
-MlrtStatus mlrt_weights_save(const char *path, const MlrtEngine *engine, const MlrtDataset *data, const MlrtState *state,
-                             MlrtError *error);
-MlrtStatus mlrt_checkpoint_save(const char *path, const MlrtEngine *engine, const MlrtDataset *data, const MlrtState *state,
-                                MlrtError *error);
+MlrtStatus mlrt_weights_save(const char *path, const MlrtSaved *what, MlrtError *error);
+MlrtStatus mlrt_checkpoint_save(const char *path, const MlrtSaved *what, MlrtError *error);
 
 // Opens the file; the functions below read from it. Close with mlrt_safetensors_close.
 // Parameters and buffers into the engine. Names have to be the model's, all of them, but for one common prefix, which is then
@@ -32,6 +37,9 @@ MlrtStatus mlrt_checkpoint_load(const MlrtTensors *file, MlrtEngine *engine, Mlr
 
 // The rows of the state that the file has; others stay as they are.
 MlrtStatus mlrt_checkpoint_state(const MlrtTensors *file, MlrtState *state, MlrtError *error);
+
+// Changes the settings as they were when the file was written. Their texts point into the file's metadata.
+MlrtStatus mlrt_checkpoint_settings(const MlrtTensors *file, MlrtSettings *settings, MlrtError *error);
 
 // The codes that the file has, one for each field of the model, count 0 where there are none. Free with mlrt_codes_array_free.
 MlrtStatus mlrt_checkpoint_codes(const MlrtTensors *file, const MlrtModel *model, MlrtCodes **codes, MlrtError *error);

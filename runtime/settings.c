@@ -175,6 +175,19 @@ static const char *const expected[] = {
 
 // --- values to text ----------------------------------------------------------------------------------------------------
 
+// The shortest decimal that reads back to the same number.
+static void real_text(double value, const char *unit, char *text, size_t size)
+{
+    double back = 0;
+    for (int digits = 6; digits <= 17; digits++) {
+        int length = snprintf(text, size, "%.*g", digits, value);
+        if (length > 0 && mlrt_number_f64(text, (size_t)length, &back) == MLRT_NUMBER_OK && back == value)
+            break;
+    }
+    size_t used = strlen(text);
+    snprintf(text + used, size - used, "%s", unit);
+}
+
 static void duration_text(MlrtDuration duration, char *text, size_t size)
 {
     if (duration.unit == MLRT_NONE)
@@ -182,7 +195,9 @@ static void duration_text(MlrtDuration duration, char *text, size_t size)
     for (int i = 0; i < UNITS; i++)
         if (unit_rows[i].unit == (int)duration.unit) {
             const char *word = unit_rows[i].word;
-            snprintf(text, size, "%.10g%s%s", duration.amount / unit_rows[i].factor, *word == '%' ? "" : " ", word);
+            char unit[16];
+            snprintf(unit, sizeof unit, "%s%s", *word == '%' ? "" : " ", word);
+            real_text(duration.amount / unit_rows[i].factor, unit, text, size);
             return;
         }
 }
@@ -191,15 +206,17 @@ static void clip_text(const MlrtRecipe *recipe, char *text, size_t size)
 {
     if (recipe->clip == 0)
         snprintf(text, size, "none");
-    else
-        snprintf(text, size, "%s(%.10g)", recipe->clip == 1 ? "norm" : "value", recipe->clip_at);
+    else {
+        int used = snprintf(text, size, "%s(", recipe->clip == 1 ? "norm" : "value");
+        real_text(recipe->clip_at, ")", text + used, size - (size_t)used);
+    }
 }
 
 void mlrt_settings_text(const MlrtSettings *s, const MlrtSetting *setting, char *text, size_t size)
 {
     const MlrtRecipe *recipe = &s->recipe;
     switch (setting->kind) {
-    case MLRT_SET_REAL: snprintf(text, size, "%.10g", *(double *)setting->place); break;
+    case MLRT_SET_REAL: real_text(*(double *)setting->place, "", text, size); break;
     case MLRT_SET_COUNT:
     case MLRT_SET_SEED: snprintf(text, size, "%" PRId64, *(int64_t *)setting->place); break;
     case MLRT_SET_BOOL: snprintf(text, size, "%s", *(bool *)setting->place ? "true" : "false"); break;
@@ -210,7 +227,7 @@ void mlrt_settings_text(const MlrtSettings *s, const MlrtSetting *setting, char 
     case MLRT_SET_STOP: duration_text(recipe->stop_after, text, size); break;
     case MLRT_SET_DURATION: duration_text(*(MlrtDuration *)setting->place, text, size); break;
     case MLRT_SET_TARGET:
-        snprintf(text, size, "%.10g%s", *(double *)setting->place * (*setting->share ? 100 : 1), *setting->share ? "%" : "");
+        real_text(*(double *)setting->place * (*setting->share ? 100 : 1), *setting->share ? "%" : "", text, size);
         break;
     case MLRT_SET_TEXT: snprintf(text, size, "%s", *(const char **)setting->place); break;
     }
@@ -372,6 +389,12 @@ MlrtStatus mlrt_settings_set(MlrtSettings *s, const char *text, const char *orig
     return setting ? apply(s, setting, text + length + 1, origin, error) : fail_key(s, text, length, error);
 }
 
+MlrtStatus mlrt_settings_set_value(MlrtSettings *s, const char *key, const char *value, const char *origin, MlrtError *error)
+{
+    MlrtSetting *setting = setting_find(s, key, strlen(key));
+    return setting ? apply(s, setting, value, origin, error) : fail_key(s, key, strlen(key), error);
+}
+
 static MlrtStatus apply_option(MlrtSettings *s, const MlrtOption *option, const char *key, const char *origin, MlrtError *error)
 {
     return option->given ? apply(s, setting_find(s, key, strlen(key)), option->text, origin, error) : MLRT_OK;
@@ -470,12 +493,17 @@ static bool copy_recipe(MlrtSettings *s, const MlrtRecipe *from)
     return true;
 }
 
-MlrtStatus mlrt_settings_open(MlrtSettings *s, const MlrtModel *model, const MlrtOptions *options, MlrtError *error)
+MlrtStatus mlrt_settings_open(MlrtSettings *s, const MlrtModel *model, MlrtError *error)
 {
     *s = (MlrtSettings){.model = model};
     if (!copy_recipe(s, model->recipe))
         return mlrt_fail_memory(error, sizeof *s, "settings");
     fill_table(s);
+    return MLRT_OK;
+}
+
+MlrtStatus mlrt_settings_apply(MlrtSettings *s, const MlrtOptions *options, MlrtError *error)
+{
     MlrtStatus status = apply_options(s, options, error);
     return status == MLRT_OK ? check(s, error) : status;
 }

@@ -29,12 +29,16 @@ typedef struct MlrtSettings {
     MlrtSetting  *setting;  int count;
 } MlrtSettings;
 
-// Copies the recipe and applies the options. Texts of the options must live as long. Close after failure as well.
-MlrtStatus mlrt_settings_open(MlrtSettings *settings, const MlrtModel *model, const MlrtOptions *options, MlrtError *error);
+// Copies the recipe. Close after failure as well.
+MlrtStatus mlrt_settings_open(MlrtSettings *settings, const MlrtModel *model, MlrtError *error);
 void mlrt_settings_close(MlrtSettings *settings);
+
+// Applies the options and checks the whole. Texts of the options must live as long as the settings.
+MlrtStatus mlrt_settings_apply(MlrtSettings *settings, const MlrtOptions *options, MlrtError *error);
 
 // One `key=value`, as --set takes it.
 MlrtStatus mlrt_settings_set(MlrtSettings *settings, const char *text, const char *origin, MlrtError *error);
+MlrtStatus mlrt_settings_set_value(MlrtSettings *settings, const char *key, const char *value, const char *origin, MlrtError *error);
 
 // The value as --set would take it, into `text`.
 void mlrt_settings_text(const MlrtSettings *settings, const MlrtSetting *setting, char *text, size_t size);
