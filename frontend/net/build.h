@@ -53,7 +53,7 @@ struct BlockDef {
     Ast *ast;                   // AST_BLOCK; for a net as a block its file's body
     SourceFile *file;
     bool is_net;                // inputs are the arguments, outputs the results
-    const NetSetting *with;     // settings of `import … as … with`
+    bool called;
     const char *alias;          // import … as ALIAS: the scope of its parameters without an @
 };
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "build.h"
+#include "train.h"
 
 void refuse(Net *net, const Ast *ast, const char *what, const char *instead)
 {
@@ -399,9 +400,20 @@ static void run_weights(Net *net, Scope *scope, Ast *s)
         diag_report(net->cx->diag, s->a->place, MESSAGE_E0311, "weights from", "followed by a string", val_text(net, &v));
 }
 
+// The section whose statements stand here, within all its branches.
+static ScopeKind section_of(const Scope *scope)
+{
+    while (scope->kind == SCOPE_BRANCH && scope->outer != NULL)
+        scope = scope->outer;
+    return scope->kind;
+}
+
 void run_statement(Net *net, Scope *scope, Ast *s)
 {
     if (!count_statement(net, s) || diag_full(net->cx->diag))
+        return;
+    ScopeKind section = section_of(scope);
+    if ((section == SCOPE_TRAIN && train_statement(net, scope, s)) || (section == SCOPE_DATA && data_statement(net, scope, s)))
         return;
     switch (s->kind) {
     case AST_ASSIGN:    run_assign(net, scope, s); break;
@@ -615,7 +627,10 @@ Val call_block(Net *net, Scope *scope, Ast *call, BlockDef *block, const char *n
     if (!block_arguments(net, scope, call, block, args))
         return (Val){0};
     Scope *inside = scope_new(net, SCOPE_BLOCK, NULL, block->file, layer);
-    LIST_ADD(net->arena, net->called, block);
+    if (!block->called) {
+        block->called = true;
+        LIST_ADD(net->arena, net->called, block);
+    }
     if (!count_statement(net, call) || !bind_formals(net, inside, call, block, args) || !enter(net, block, call))
         return (Val){0};
     Val v = run_block(net, inside, block);

@@ -883,3 +883,117 @@ Val call_simple(Net *net, Scope *scope, const Ast *ast, const char *name, Val *a
     attrs_from_text(&s, attrs);
     return s.failed ? (Val){0} : finish_call(&s, NULL);
 }
+
+// --- x[.., 1..3, -1] --------------------------------------------------------------------------------------------------------
+
+typedef struct Cut { Size from, count; bool drop; } Cut;        // of one axis
+
+// A whole number, or a size, counted from the end where it is negative.
+static bool index_of(CallState *s, Ast *ast, Size length, Size *at)
+{
+    Context *cx = s->net->cx;
+    Val v = eval(s->net, s->scope, ast);
+    int64_t n, known;
+    if (v.kind == VAL_SIZE) {
+        *at = v.size;
+        return true;
+    }
+    if (!val_is_whole(&v, &n)) {
+        if (v.kind == VAL_TENSOR)
+            diag_report(cx->diag, ast->place, MESSAGE_E0311, "an index", "a whole number; for a tensor of indices there is gather", val_text(s->net, &v));
+        else if (v.kind != VAL_NONE)
+            diag_report(cx->diag, ast->place, MESSAGE_E0311, "an index", "a whole number or a range", val_text(s->net, &v));
+        return false;
+    }
+    if (size_known(length, &known) && (n < -known || n >= known)) {
+        diag_report(cx->diag, ast->place, MESSAGE_E0312, n, known);
+        return false;
+    }
+    *at = n < 0 ? size_plus(cx, length, size_const(cx, n)) : size_const(cx, n);
+    return true;
+}
+
+static bool cut_of(CallState *s, Ast *item, Size length, Cut *cut)
+{
+    Context *cx = s->net->cx;
+    Size one = size_const(cx, 1), last = NULL;
+    bool binary = item->kind == AST_BINARY && strcmp(item->text, "..") == 0;
+    *cut = (Cut){.from = size_const(cx, 0)};
+    if (item->kind != AST_SPAN && !binary) {
+        cut->drop = true;
+        cut->count = one;
+        return index_of(s, item, length, &cut->from);
+    }
+    if (item->a != NULL && !index_of(s, item->a, length, &cut->from))
+        return false;
+    if (item->b != NULL ? !index_of(s, item->b, length, &last) : (last = size_minus(cx, length, one)) == NULL)
+        return false;
+    cut->count = size_plus(cx, size_minus(cx, last, cut->from), one);
+    int64_t n;
+    if (!size_known(cut->count, &n) || n > 0)
+        return true;
+    diag_report(cx->diag, item->place, MESSAGE_E0311, "a range of an axis", "not empty; it never runs backwards", "this");
+    return false;
+}
+
+static const char *number_text(Net *net, Size size)
+{
+    int64_t n;
+    return size_known(size, &n) ? arena_printf(net->arena, "%lld", (long long)n) : NULL;
+}
+
+static Val cut_axis(CallState *s, const Val *x, int axis, const Cut *cut)
+{
+    const char *from = number_text(s->net, cut->from);
+    if (from == NULL) {
+        refuse(s->net, s->ast, "an index that is known only when running", "a number, counted from the start, or ..");
+        return (Val){0};
+    }
+    const OpDef *op = op_find("slice");
+    if (op == NULL) {
+        refuse(s->net, s->ast, "an index of a tensor", "");
+        return (Val){0};
+    }
+    CallState call = call_start(s->net, s->scope, s->ast, op);
+    give_input(&call, s->ast, 0, *x);
+    attrs_from_text(&call, arena_printf(s->net->arena, "axis = %d, from = %s", axis, from));
+    int count = attr_index(op, "count");
+    CHECK(count >= 0);
+    call.call.attr[count] = (Attr){.kind = ATTR_SIZES, .count = 1, .sizes = {cut->count}};
+    return finish_call(&call, NULL);
+}
+
+static Val drop_axes(CallState *s, const Val *x, const Cut *cuts, int count)
+{
+    Shape shape = {0};
+    for (int i = 0; i < x->tensor->type.shape.rank; i++)
+        if (i >= count || !cuts[i].drop)
+            shape.dim[shape.rank++] = x->tensor->type.shape.dim[i];
+    if (shape.rank == x->tensor->type.shape.rank)
+        return *x;
+    Builder b = {.cx = s->net->cx, .graph = s->net->graph, .scope = layer_shown(s->scope->layer), .place = s->ast->place, .training = s->net->training};
+    return val_tensor(build_reshape(&b, x->tensor, &shape));
+}
+
+Val call_index(Net *net, Scope *scope, Ast *ast, const Val *base)
+{
+    CallState s = {.net = net, .scope = scope, .ast = ast};
+    Cut cuts[RANK_MAX];
+    Val x = *base;
+    const Shape *shape = &base->tensor->type.shape;
+    if (ast->count > shape->rank) {
+        diag_report(net->cx->diag, ast->place, MESSAGE_E0317, "this", shape->rank, shape->rank);
+        note_frames(net);
+        return (Val){0};
+    }
+    for (int i = 0; i < ast->count; i++) {
+        if (!cut_of(&s, ast->items[i], shape->dim[i], &cuts[i])) {
+            note_frames(net);
+            return (Val){0};
+        }
+    }
+    for (int i = 0; i < ast->count && x.kind == VAL_TENSOR; i++)
+        if (!size_equal(cuts[i].count, x.tensor->type.shape.dim[i]))
+            x = cut_axis(&s, &x, i, &cuts[i]);
+    return x.kind == VAL_TENSOR ? drop_axes(&s, &x, cuts, ast->count) : x;
+}
