@@ -67,6 +67,7 @@ typedef struct Printer {
     Context       *cx;
     const Dialect *dialect;
     const Program *program;
+    const char    *prefix;              // of its functions and constants: train, eval, data, infer
     const Kernel  *kernel;              // being printed; NULL outside
     Text          *out;
     int            indent;              // of the line being printed, in steps of four blanks
@@ -77,10 +78,10 @@ typedef struct Printer {
     LIST(Value *)  shaped;              // those with an index for each axis
     LIST(Value *)  written;
     LIST(const Symbol *) sizes;         // named sizes used
-    bool           part_used, run_used;
+    bool           part_used;
 } Printer;
 
-Printer     printer_new(const Program *program, const Dialect *dialect, Text *out);
+Printer     printer_new(const Program *program, const Dialect *dialect, const char *prefix, Text *out);
 void        put_line(Printer *p, const char *format, ...) PRINTF_LIKE(2, 3);    // indented, with a line end
 void        put_indent(Printer *p);
 void        print_size(Printer *p, Text *out, Size size);
@@ -95,8 +96,10 @@ const Buffer *buffer_home(const Program *program, const Value *value);  // follo
 const char *value_name(Context *cx, const Value *value);                // an identifier: image_3
 const char *kernel_name(Context *cx, const char *prefix, const Kernel *kernel);     // train_12_fc1_relu
 void        put_place(Printer *p, const Value *value, Text *out);       // "run->arena + 4096"
-void        print_kernel(Printer *p, const char *prefix, const Kernel *kernel);
-void        print_constants(Printer *p);                // the constants of a program
+void        print_kernel(Printer *p, const Kernel *kernel);
+void        print_steps(Text *out, const Program *program, const Dialect *dialect, const char *prefix);  // constants, functions
+void        print_call_steps(Printer *p, const bool *which, bool wanted);   // steps s with which[s] == wanted; which NULL: all
+const Value *constant_of(const Program *program, const Value *value);      // NULL: not a constant of the program
 void        print_memory(Text *out, const Program *program, const char *title);     // lines of a comment
 
 #endif

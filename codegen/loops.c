@@ -465,6 +465,19 @@ static void print_size_bound(Printer *p, Size size, int bind)
     text_add(p->out, bracket ? "(%s)" : "%s", text.at);
 }
 
+// A number of the recipe: its place in the run, or, in the sweep of the optimiser, a local of that name.
+static void print_hyper(Printer *p, const Expr *e)
+{
+    const Recipe *recipe = p->program != NULL ? p->program->model->recipe : NULL;
+    for (int i = 0; p->kernel != NULL && recipe != NULL && i < recipe->optimizer->n_args; i++)
+        if (strcmp(recipe->optimizer->arg[i].name, e->name) == 0) {
+            text_add(p->out, "(%s)run->hyper[%d]", type_def(e->type)->c, i);
+            return;
+        }
+    CHECK(p->kernel == NULL);
+    text_add(p->out, "%s", e->name);
+}
+
 static void print_bound(Printer *p, const Expr *e, int bind)
 {
     switch (e->kind) {
@@ -473,7 +486,7 @@ static void print_bound(Printer *p, const Expr *e, int bind)
     case EXPR_SIZE:   print_size_bound(p, e->size, bind); break;
     case EXPR_LOAD:   print_load(p, e); break;
     case EXPR_LOCAL:  text_add(p->out, "%s", local_name(p, e->var)); break;
-    case EXPR_HYPER:  text_add(p->out, "%s", e->name); break;
+    case EXPR_HYPER:  print_hyper(p, e); break;
     case EXPR_PRIM:   print_prim(p, e, bind); break;
     case EXPR_CAST:   print_cast(p, e, bind); break;
     case EXPR_ARG:    BUG("operand %d of a formula was never given", e->arg);

@@ -7,9 +7,9 @@
 
 #include <string.h>
 
-Printer printer_new(const Program *program, const Dialect *dialect, Text *out)
+Printer printer_new(const Program *program, const Dialect *dialect, const char *prefix, Text *out)
 {
-    return (Printer){.cx = program->cx, .dialect = dialect, .program = program, .out = out};
+    return (Printer){.cx = program->cx, .dialect = dialect, .program = program, .prefix = prefix, .out = out};
 }
 
 // --- Places -----------------------------------------------------------------------------------------------------------------
@@ -40,12 +40,17 @@ static void put_offset(Text *out, const char *base, int64_t offset)
     text_add(out, offset != 0 ? "run->%s + %lld" : "run->%s", base, (long long)offset);
 }
 
+// The place of a value in the run, or the constant that it is.
 void put_place(Printer *p, const Value *value, Text *out)
 {
     static const char *const base[] = {[SPACE_ARENA] = "arena", [SPACE_PARAM] = "param", [SPACE_GRAD] = "grad",
                                        [SPACE_STATE] = "state", [SPACE_INPUT] = "in", [SPACE_OUTPUT] = "out"};
     const Buffer *buffer = buffer_home(p->program, value);
-    p->run_used = true;
+    const Value *constant = constant_of(p->program, value);
+    if (constant != NULL) {
+        text_add(out, "%s", constant_name(p, constant));
+        return;
+    }
     if (buffer == NULL && value->kind == VALUE_PARAM)
         put_offset(out, base[SPACE_PARAM], param_offset(value->param));
     else if (buffer == NULL)
@@ -56,17 +61,18 @@ void put_place(Printer *p, const Value *value, Text *out)
         put_offset(out, base[buffer->space], buffer->offset);
 }
 
-static bool in_constants(const Printer *p, const Value *value)
+// The constant a value is, or shares the memory of.
+const Value *constant_of(const Program *program, const Value *value)
 {
-    const Buffer *buffer = buffer_home(p->program, value);
-    return value->kind == VALUE_CONST || (buffer != NULL && buffer->space == SPACE_CONST);
+    const Buffer *buffer = buffer_home(program, value);
+    if (value->kind == VALUE_CONST || buffer == NULL)
+        return value->kind == VALUE_CONST ? value : NULL;
+    return buffer->space == SPACE_CONST ? buffer->value : NULL;
 }
 
-// The constant a value is, or shares the memory of.
-static const Value *constant_of(const Printer *p, const Value *value)
+static const char *constant_name(const Printer *p, const Value *value)
 {
-    const Buffer *buffer = buffer_home(p->program, value);
-    return value->kind == VALUE_CONST || buffer == NULL ? value : buffer->value;
+    return arena_printf(p->cx->arena, "%s_%s", p->prefix, value_name(p->cx, value));
 }
 
 // --- Constants ----------------------------------------------------------------------------------------------------------------
@@ -99,7 +105,7 @@ static void print_constant(Printer *p, const Value *value)
         count *= size_value(value->type.shape.dim[i]);
     text_add(p->out, "// ");
     put_remark(p->out, type_text(p->cx, &value->type));
-    text_add(p->out, "\nstatic const %s %s_data[%lld] = {", type_def(value->type.dtype)->c, value_name(p->cx, value),
+    text_add(p->out, "\nstatic const %s %s[%lld] = {", type_def(value->type.dtype)->c, constant_name(p, value),
              (long long)(count > 0 ? count : 1));
     size_t line = p->out->length;
     for (int64_t i = 0; i < count; i++) {
@@ -112,13 +118,15 @@ static void print_constant(Printer *p, const Value *value)
     text_add(p->out, count > 0 ? "};\n" : "0};\n");
 }
 
-void print_constants(Printer *p)
+static void print_constants(Printer *p)
 {
+    size_t before = p->out->length;
     for (int i = 0; i < p->program->graph->values.count; i++) {
         const Value *value = p->program->graph->values.at[i];
         if (value->kind == VALUE_CONST && p->program->buffer[value->id] != NULL)
             print_constant(p, value);
     }
+    text_add(p->out, p->out->length > before ? "\n" : "");
 }
 
 // --- Pointers -------------------------------------------------------------------------------------------------------------------
@@ -172,13 +180,7 @@ static void put_pointer(Printer *p, Text *out, const Value *value, const char *e
         print_size(p, out, shape->dim[i]);
         text_add(out, "]");
     }
-    text_add(out, " = ");
-    if (in_constants(p, value)) {
-        text_add(out, array ? "(const void *)" : "");
-        text_add(out, "%s_data;\n", value_name(p->cx, constant_of(p, value)));
-        return;
-    }
-    text_add(out, "(%svoid *)(", quality);
+    text_add(out, " = (%svoid *)(", quality);
     put_place(p, value, out);
     text_add(out, ");\n");
 }
@@ -298,7 +300,7 @@ static void put_call(Printer *p, const Kernel *kernel, const char *function, con
         if (sizes)
             text_add(p->out, "&sizes");
         else if (strcmp(name, "scratch") == 0)
-            text_add(p->out, "(void *)run->scratch"), p->run_used = true;
+            text_add(p->out, "(void *)run->scratch");
         else if (strcmp(name, "part") == 0)
             text_add(p->out, "part"), p->part_used = true;
         else if (strcmp(name, "parts") == 0)
@@ -399,15 +401,14 @@ static void put_sizes(Printer *p, Text *out)
     for (int i = 0; i < p->sizes.count; i++) {
         text_add(out, "    const int64_t %s = run->size[%d];\n", size_name(p->cx, p->sizes.at[i]),
                  size_slot(p->program, p->sizes.at[i]));
-        p->run_used = true;
     }
 }
 
 // The body first, into a text of its own: it shows which pointers and sizes the function needs.
-void print_kernel(Printer *p, const char *prefix, const Kernel *kernel)
+void print_kernel(Printer *p, const Kernel *kernel)
 {
     Text *out = p->out, body = {.arena = p->cx->arena}, pointers = body, sizes = body;
-    Printer own = printer_new(p->program, p->dialect, &body);
+    Printer own = printer_new(p->program, p->dialect, p->prefix, &body);
     own.kernel = kernel;
     own.indent = 1;
     if (kernel->loops != NULL) {
@@ -418,14 +419,39 @@ void print_kernel(Printer *p, const char *prefix, const Kernel *kernel)
     put_pointers(&own, &pointers);
     put_sizes(&own, &sizes);
     own.out = out;
+    bool run_used = sizes.at != NULL || (pointers.at != NULL && strstr(pointers.at, "run->") != NULL) ||
+                    (body.at != NULL && strstr(body.at, "run->") != NULL);
     print_comment(&own, kernel);
-    text_add(out, "%s %s(%s)\n{\n", p->dialect->function, kernel_name(p->cx, prefix, kernel), p->dialect->parameters);
+    text_add(out, "%s %s(%s)\n{\n", p->dialect->function, kernel_name(p->cx, p->prefix, kernel), p->dialect->parameters);
     if (!own.part_used)
         text_add(out, "    (void)part;\n");
-    if (!own.run_used)
+    if (!run_used)
         text_add(out, "    (void)run;\n");
     text_add(out, "%s%s%s}\n\n", sizes.at != NULL ? sizes.at : "", pointers.at != NULL ? pointers.at : "",
              body.at != NULL ? body.at : "");
+}
+
+void print_steps(Text *out, const Program *program, const Dialect *dialect, const char *prefix)
+{
+    Printer p = printer_new(program, dialect, prefix, out);
+    print_constants(&p);
+    for (int i = 0; i < program->steps.count; i++)
+        print_kernel(&p, program->steps.at[i]);
+}
+
+// The steps as calls, one after the other, each with all its parts.
+void print_call_steps(Printer *p, const bool *which, bool wanted)
+{
+    for (int s = 0; s < p->program->steps.count; s++) {
+        const Kernel *step = p->program->steps.at[s];
+        if (which != NULL && which[s] != wanted)
+            continue;
+        if (step->parts > 1) {
+            put_line(p, "for (int part = 0; part < %d; part++)", step->parts);
+            put_line(p, "    %s(run, part);", kernel_name(p->cx, p->prefix, step));
+        } else
+            put_line(p, "%s(run, 0);", kernel_name(p->cx, p->prefix, step));
+    }
 }
 
 // --- Memory plan -------------------------------------------------------------------------------------------------------------------

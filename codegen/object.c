@@ -1,0 +1,550 @@
+// object.c: an inference object: C that needs nobody, and its header.
+//
+// No heap, no variable outside of functions, no table of pointers (which a linker would have to write to): the steps are
+// called one after the other, names and shapes are arrays in read-only data. The weights stand in the object as bytes that
+// the assembler reads from a file (.incbin), or come from the caller. The caller gives an arena of the size that the header
+// says; two models, or two threads with two arenas, never meet.
+#include "codegen.h"
+
+#include <string.h>
+
+#ifndef MLC_VERSION
+#define MLC_VERSION "0.1.0"
+#endif
+
+enum { ARENA_ALIGNMENT = 64, LARGEST_BATCH = 1 << 30 };
+
+typedef struct Port { const char *name, *field; const Value *value; bool input; } Port;
+
+typedef struct Object {
+    Context *cx;
+    Model   *model;
+    Program *infer;
+    const char *prefix, *weights_file;
+    Text    *out;
+    LIST(Port) ports;                   // inputs, then outputs
+    LIST(const Symbol *) sizes;         // named sizes but for the batch
+    const Symbol *batch;                // NULL: one sample at a time
+    int64_t  max_batch, weight_bytes, arena_bytes;
+} Object;
+
+// --- What the model has -----------------------------------------------------------------------------------------------------
+
+static const char *field_name(Object *o, const char *name)
+{
+    const char *word = public_word(o->cx, name);
+    for (int i = 0; i < o->ports.count; i++)
+        if (strcmp(o->ports.at[i].field, word) == 0)
+            return arena_printf(o->cx->arena, "%s_%d", word, o->ports.count);
+    return word;
+}
+
+static void add_port(Object *o, const char *name, const Value *value, bool input)
+{
+    Port port = {name, field_name(o, name), value, input};
+    LIST_ADD(o->cx->arena, o->ports, port);
+}
+
+static void add_sizes(Object *o, const Shape *shape)
+{
+    for (int i = 0; i < shape->rank; i++) {
+        const Symbol *symbols[16];
+        int count = size_symbols(shape->dim[i], symbols, COUNT(symbols));
+        for (int k = 0; k < count; k++) {
+            bool known = symbols[k]->batch;
+            for (int s = 0; s < o->sizes.count; s++)
+                known |= o->sizes.at[s] == symbols[k];
+            if (!known)
+                LIST_ADD(o->cx->arena, o->sizes, symbols[k]);
+            if (symbols[k]->batch)
+                o->batch = symbols[k];
+        }
+    }
+}
+
+static int64_t weight_bytes(const Model *model)
+{
+    int64_t end = 0;
+    for (int i = 0; i < model->params.count; i++) {
+        const Param *param = model->params.at[i];
+        int64_t count = 1;
+        for (int d = 0; d < param->type.shape.rank; d++)
+            count *= size_value(param->type.shape.dim[d]);
+        int64_t last = (param->offset + count) * type_def(param->type.dtype)->bytes;
+        end = !param->train_only && last > end ? last : end;
+    }
+    return end;
+}
+
+static int64_t padded(int64_t bytes) { return (bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT; }
+
+static Object object_new(Model *model, Program *infer, const char *weights_file)
+{
+    Object o = {.cx = model->cx, .model = model, .infer = infer, .weights_file = weights_file,
+                .prefix = identifier(model->cx, model->name), .weight_bytes = weight_bytes(model)};
+    const Graph *graph = infer->graph;
+    for (int i = 0; i < graph->inputs.count; i++)
+        add_port(&o, graph->inputs.at[i]->name, graph->inputs.at[i], true);
+    for (int i = 0; i < graph->outputs.count; i++)
+        add_port(&o, graph->outputs.at[i].name, graph->outputs.at[i].value, false);
+    for (int i = 0; i < o.ports.count; i++)
+        add_sizes(&o, &o.ports.at[i].value->type.shape);
+    o.max_batch = o.batch == NULL ? 1 : o.batch->bound > 0 && o.batch->bound < LARGEST_BATCH ? o.batch->bound : LARGEST_BATCH;
+    o.arena_bytes = padded(infer->arena_bytes) + padded(infer->scratch_bytes);
+    if (o.arena_bytes == 0)
+        o.arena_bytes = ARENA_ALIGNMENT;
+    return o;
+}
+
+// --- Header -------------------------------------------------------------------------------------------------------------------
+
+static const char *upper(Context *cx, const char *word)
+{
+    char *copy = arena_string(cx->arena, word, strlen(word));
+    for (char *at = copy; *at != 0; at++)
+        if (*at >= 'a' && *at <= 'z')
+            *at = (char)(*at - 'a' + 'A');
+    return copy;
+}
+
+static const char *port_shape(Object *o, const Value *value)
+{
+    Text text = {.arena = o->cx->arena}, safe = {.arena = o->cx->arena};
+    text_add(&text, "(");
+    for (int i = 0; i < value->type.shape.rank; i++) {
+        text_add(&text, i > 0 ? ", " : "");
+        const Symbol *symbols[1];
+        int64_t n;
+        if (o->batch != NULL && size_symbols(value->type.shape.dim[i], symbols, 1) == 1 && symbols[0] == o->batch &&
+            !size_known(value->type.shape.dim[i], &n) && i == 0)
+            text_add(&text, "batch");
+        else
+            size_print(&text, value->type.shape.dim[i]);
+    }
+    text_add(&text, ")");
+    put_remark(&safe, text.at);
+    return safe.at;
+}
+
+static const char *port_type(const Port *port) { return type_def(port->value->type.dtype)->c; }
+
+static void header_opening(Object *o, Text *out)
+{
+    text_add(out, "// ");
+    put_name(out, o->model->name);
+    text_add(out, ": inference, made from ");
+    put_name(out, o->model->path);
+    text_add(out, " by mlc %s.\n//\n", MLC_VERSION);
+    text_add(out, "//   weights      ");
+    put_grouped(out, o->weight_bytes);
+    text_add(out, o->weights_file != NULL ? " bytes, in the object\n" : " bytes, given by the caller\n");
+    text_add(out, "//   arena        ");
+    put_grouped(out, o->arena_bytes);
+    text_add(out, " bytes, given by the caller for each thread that runs the model\n//   batch        up to %lld\n//\n",
+             (long long)o->max_batch);
+    text_add(out, "// Threads: nothing here is shared or kept between calls. Any number of threads may call %s_run at the same time,\n"
+                  "// each with an arena and outputs of its own. It allocates nothing, calls only libm, and leaves the\n"
+                  "// floating-point mode as it was. The same inputs give the same bits, whatever the batch they come in.\n//\n", o->prefix);
+}
+
+// A whole program in the comment: the tests compile it.
+static void header_example(Object *o, Text *out)
+{
+    const char *m = o->prefix;
+    text_add(out, "// Example:\n//\n//   #include \"%s.h\"\n//   #include <stdio.h>\n//\n//   int main(void)\n//   {\n", m);
+    text_add(out, "//       static _Alignas(%d) char arena[%lld];\n", ARENA_ALIGNMENT, (long long)o->arena_bytes);
+    if (o->weights_file == NULL)
+        text_add(out, "//       static float weights[%lld];    // fill from a file\n", (long long)(o->weight_bytes / 4 + (o->weight_bytes == 0)));
+    text_add(out, "//       %s_io io = {0};\n", m);
+    for (int i = 0; i < o->sizes.count; i++)
+        text_add(out, "//       io.%s = 1;\n", size_name(o->cx, o->sizes.at[i]));
+    if (o->weights_file == NULL)
+        text_add(out, "//       io.weights = weights;\n");
+    for (int i = 0; i < o->ports.count; i++) {
+        const Port *port = &o->ports.at[i];
+        int64_t count = 1, n;
+        for (int d = 0; d < port->value->type.shape.rank; d++) {
+            const Symbol *symbols[1];
+            count *= size_known(port->value->type.shape.dim[d], &n) ? n
+                     : size_symbols(port->value->type.shape.dim[d], symbols, 1) == 1 && symbols[0]->batch ? 1
+                     : size_upper(port->value->type.shape.dim[d], &n) ? n : 1;
+        }
+        text_add(out, "//       static %s %s[%lld];\n//       io.%s = %s;\n", port_type(port), port->field,
+                 (long long)(count > 0 ? count : 1), port->field, port->field);
+    }
+    text_add(out, "//       %s_status status = %s_run(&io, 1, arena, sizeof arena);\n", m, m);
+    text_add(out, "//       puts(%s_status_text(status));\n//       return status != %s_OK;\n//   }\n", m, m);
+}
+
+static void header_io(Object *o, Text *out)
+{
+    const char *m = o->prefix;
+    text_add(out, "// What a call reads and writes. Arrays are row-major without gaps. Outputs overlap neither inputs nor each other.\n");
+    text_add(out, "typedef struct %s_io {\n", m);
+    if (o->weights_file == NULL)
+        text_add(out, "    const void *weights;  // %lld bytes, the flat block that `mlc` writes, aligned to 4\n", (long long)o->weight_bytes);
+    for (int i = 0; i < o->sizes.count; i++)
+        text_add(out, "    int64_t %s;  // 1 ... %lld\n", size_name(o->cx, o->sizes.at[i]), (long long)o->sizes.at[i]->bound);
+    for (int i = 0; i < o->ports.count; i++) {
+        const Port *port = &o->ports.at[i];
+        text_add(out, "    %s%s *%s;  // %s %s%s", port->input ? "const " : "", port_type(port), port->field,
+                 port->input ? "input" : "output", port_shape(o, port->value),
+                 port->value->type.dtype == TYPE_f16 ? " f16" : port->value->type.dtype == TYPE_bf16 ? " bf16"
+                 : port->value->type.dtype == TYPE_bool ? " 0 or 1" : "");
+        if (port->input && port->value->below > 0)
+            text_add(out, ", each 0 ... %lld", (long long)(port->value->below - 1));
+        text_add(out, ", aligned to %d\n", type_def(port->value->type.dtype)->bytes);
+    }
+    text_add(out, "} %s_io;\n\n", m);
+}
+
+typedef struct StatusRow { const char *name, *text; } StatusRow;
+
+static const StatusRow status_rows[] = {
+    {"OK", "done"},
+    {"NULL_POINTER", "a pointer is NULL"},
+    {"BAD_BATCH", "the batch is below 1 or above the largest that the memory is planned for"},
+    {"BAD_SIZE", "a named size is below 1 or above its bound"},
+    {"BAD_ALIGNMENT", "a pointer is not aligned as its elements are, or the arena not to 64"},
+    {"SMALL_ARENA", "the arena is smaller than the model needs"},
+    {"BAD_INDEX", "an input that holds indices has one out of range"},
+};
+
+static int64_t longest_name(const Object *o)
+{
+    size_t length = 0;
+    for (int i = 0; i < o->ports.count; i++)
+        length = strlen(o->ports.at[i].name) > length ? strlen(o->ports.at[i].name) : length;
+    return (int64_t)(length / 8 + 1) * 8;
+}
+
+static int input_count(const Object *o) { return o->infer->graph->inputs.count; }
+
+static void header_info(Object *o, Text *out)
+{
+    const char *m = o->prefix;
+    text_add(out, "typedef struct %s_tensor {\n    char    name[%lld];\n    char    type[8];    // \"f32\", \"i32\", ...\n", m, (long long)longest_name(o));
+    text_add(out, "    int32_t rank, labels;       // how many labels its last axis has; 0: none\n");
+    text_add(out, "    int64_t dim[8];     // -1: the batch, or a named size\n} %s_tensor;\n\n", m);
+    text_add(out, "// Names and shapes, in the order of the net.\ntypedef struct %s_description {\n    char    name[%d], version[16];\n", m,
+             (int)strlen(o->model->name) + 1);
+    text_add(out, "    int64_t weight_bytes, max_batch;\n    int32_t inputs, outputs;\n");
+    text_add(out, "    %s_tensor input[%d], output[%d];\n} %s_description;\n\n", m, input_count(o) > 0 ? input_count(o) : 1,
+             o->ports.count > input_count(o) ? o->ports.count - input_count(o) : 1, m);
+    text_add(out, "extern const %s_description %s_info;\n\n", m, m);
+}
+
+static void header_functions(Object *o, Text *out)
+{
+    const char *m = o->prefix;
+    text_add(out, "// Bytes of arena that a call with this batch needs; 0: no such batch. Any memory that is aligned to %d will do.\n"
+                  "size_t %s_arena_bytes(int64_t batch);\n\n", ARENA_ALIGNMENT, m);
+    text_add(out, "// Computes the outputs of `batch` samples. What is wrong with the arguments is found before anything is written.\n"
+                  "%s_status %s_run(const %s_io *io, int64_t batch, void *arena, size_t arena_bytes);\n\n", m, m, m);
+    text_add(out, "// One line for each status. Label i of output `output`, by their order; NULL: there is none.\n"
+                  "const char *%s_status_text(%s_status status);\nconst char *%s_label(int output, int i);\n\n", m, m, m);
+}
+
+static void print_header(Object *o, Text *out)
+{
+    const char *m = o->prefix, *guard = upper(o->cx, m);
+    header_opening(o, out);
+    header_example(o, out);
+    text_add(out, "#ifndef %s_MODEL_H\n#define %s_MODEL_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n", guard, guard);
+    text_add(out, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
+    text_add(out, "enum { %s_ABI = 1, %s_MAX_BATCH = %lld };\n\n", m, m, (long long)o->max_batch);
+    text_add(out, "typedef enum %s_status {\n", m);
+    for (int i = 0; i < COUNT(status_rows); i++)
+        text_add(out, "    %s_%s%s  // %s\n", m, status_rows[i].name, i + 1 < COUNT(status_rows) ? "," : "", status_rows[i].text);
+    text_add(out, "} %s_status;\n\n", m);
+    header_io(o, out);
+    header_info(o, out);
+    header_functions(o, out);
+    text_add(out, "#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
+}
+
+// --- Tables -----------------------------------------------------------------------------------------------------------------------
+
+static const Labels *labels_of(const Model *model, const char *name)
+{
+    for (int i = 0; i < model->labels.count; i++)
+        if (strcmp(model->labels.at[i].output, name) == 0)
+            return &model->labels.at[i];
+    return NULL;
+}
+
+static void print_tensor(Object *o, const Port *port)
+{
+    const Shape *shape = &port->value->type.shape;
+    const Labels *labels = port->input ? NULL : labels_of(o->model, port->name);
+    int64_t n;
+    text_add(o->out, "        {");
+    put_string(o->out, port->name);
+    text_add(o->out, ", \"%s\", %d, %d, {", type_def(port->value->type.dtype)->name, shape->rank, labels != NULL ? labels->count : 0);
+    for (int i = 0; i < shape->rank; i++)
+        text_add(o->out, i > 0 ? ", %lld" : "%lld", size_known(shape->dim[i], &n) ? (long long)n : -1LL);
+    text_add(o->out, shape->rank > 0 ? "}},\n" : "0}},\n");
+}
+
+static void print_info(Object *o)
+{
+    text_add(o->out, "const %s_description %s_info = {\n    ", o->prefix, o->prefix);
+    put_string(o->out, o->model->name);
+    text_add(o->out, ", \"%s\", %lld, %lld, %d, %d,\n    {\n", MLC_VERSION, (long long)o->weight_bytes, (long long)o->max_batch,
+             input_count(o), o->ports.count - input_count(o));
+    for (int i = 0; i < input_count(o); i++)
+        print_tensor(o, &o->ports.at[i]);
+    text_add(o->out, input_count(o) > 0 ? "    },\n    {\n" : "        {\"\", \"\", 0, 0, {0}},\n    },\n    {\n");
+    for (int i = input_count(o); i < o->ports.count; i++)
+        print_tensor(o, &o->ports.at[i]);
+    text_add(o->out, "    },\n};\n\n");
+}
+
+// Labels of one length each, so that no pointer to them is stored.
+static void print_labels(Object *o)
+{
+    Text choice = {.arena = o->cx->arena};
+    for (int i = input_count(o); i < o->ports.count; i++) {
+        const Labels *labels = labels_of(o->model, o->ports.at[i].name);
+        if (labels == NULL || labels->count == 0)
+            continue;
+        size_t longest = 0;
+        for (int k = 0; k < labels->count; k++)
+            longest = strlen(labels->names[k]) > longest ? strlen(labels->names[k]) : longest;
+        int output = i - input_count(o);
+        text_add(o->out, "static const char labels_%d[%d][%zu] = {", output, labels->count, longest + 1);
+        for (int k = 0; k < labels->count; k++) {
+            text_add(o->out, k > 0 ? ", " : "");
+            put_string(o->out, labels->names[k]);
+        }
+        text_add(o->out, "};\n\n");
+        text_add(&choice, "    if (output == %d && i >= 0 && i < %d)\n        return labels_%d[i];\n", output, labels->count, output);
+    }
+    text_add(o->out, "const char *%s_label(int output, int i)\n{\n%s    return NULL;\n}\n\n", o->prefix,
+             choice.at != NULL ? choice.at : "    (void)output, (void)i;\n");
+}
+
+static void print_status_text(Object *o)
+{
+    text_add(o->out, "const char *%s_status_text(%s_status status)\n{\n    switch (status) {\n", o->prefix, o->prefix);
+    for (int i = 0; i < COUNT(status_rows); i++)
+        text_add(o->out, "    case %s_%s: return \"%s\";\n", o->prefix, status_rows[i].name, status_rows[i].text);
+    text_add(o->out, "    }\n    return \"no such status\";\n}\n\n");
+}
+
+// --- Weights ------------------------------------------------------------------------------------------------------------------------
+
+// A path inside a string of the assembler, which stands inside a string of C.
+static void put_assembler_path(Text *out, const char *path)
+{
+    for (; *path != 0; path++) {
+        unsigned char c = (unsigned char)*path;
+        if (c == '"' || c == '\\' || c < ' ' || c > '~' || c == '?')
+            text_add(out, "\\\\%03o", c);
+        else
+            text_put(out, path, 1);
+    }
+}
+
+static void print_weights(Object *o)
+{
+    if (o->weights_file == NULL || o->weight_bytes == 0)
+        return;
+    const char *m = o->prefix;
+    text_add(o->out, "// The weights: bytes that the assembler takes from a file, in read-only data.\n");
+    text_add(o->out, "__asm__(\".pushsection .rodata, \\\"a\\\"\\n\"\n    \".balign 64\\n\"\n    \".globl %s_weights\\n\"\n"
+                     "    \".hidden %s_weights\\n\"\n    \"%s_weights:\\n\"\n    \".incbin \\\"", m, m, m);
+    put_assembler_path(o->out, o->weights_file);
+    text_add(o->out, "\\\"\\n\"\n    \".popsection\\n\");\n");
+    text_add(o->out, "extern const char %s_weights[%lld] __attribute__((visibility(\"hidden\")));\n\n", m, (long long)o->weight_bytes);
+}
+
+// --- Running --------------------------------------------------------------------------------------------------------------------------
+
+static void print_arena_bytes(Object *o)
+{
+    text_add(o->out, "size_t %s_arena_bytes(int64_t batch)\n{\n    return batch >= 1 && batch <= %lld ? %lld : 0;\n}\n\n", o->prefix,
+             (long long)o->max_batch, (long long)o->arena_bytes);
+}
+
+// How many elements a value has, in the names that m_check and m_run know: batch, io->T.
+static const char *count_text(Object *o, const Value *value)
+{
+    Text text = {.arena = o->cx->arena};
+    Printer p = printer_new(o->infer, &dialect_c, "infer", &text);
+    text_add(&text, "(int64_t)1");
+    for (int i = 0; i < value->type.shape.rank; i++) {
+        text_add(&text, " * (");
+        print_size(&p, &text, value->type.shape.dim[i]);
+        text_add(&text, ")");
+    }
+    return text.at;
+}
+
+// The named sizes as locals, where a text uses them.
+static void print_size_locals(Object *o, const char *used)
+{
+    const Symbol *all[17];
+    int count = 0;
+    if (o->batch != NULL)
+        all[count++] = o->batch;
+    for (int i = 0; i < o->sizes.count && count < COUNT(all); i++)
+        all[count++] = o->sizes.at[i];
+    for (int i = 0; i < count; i++) {
+        const char *name = size_name(o->cx, all[i]);
+        if (strstr(used, name) == NULL)
+            continue;
+        if (all[i]->batch)
+            text_add(o->out, "    const int64_t %s = batch;\n", name);
+        else
+            text_add(o->out, "    const int64_t %s = io->%s;\n", name, name);
+        text_add(o->out, "    (void)%s;\n", name);
+    }
+}
+
+static void refuse(Object *o, Text *out, const char *condition, const char *status)
+{
+    text_add(out, "    if (%s)\n        return %s_%s;\n", condition, o->prefix, status);
+}
+
+static void check_pointers(Object *o, Text *out)
+{
+    Arena *arena = o->cx->arena;
+    refuse(o, out, "io == NULL || arena == NULL", "NULL_POINTER");
+    if (o->weights_file == NULL)
+        refuse(o, out, "io->weights == NULL", "NULL_POINTER");
+    for (int i = 0; i < o->ports.count; i++)
+        refuse(o, out, arena_printf(arena, "io->%s == NULL", o->ports.at[i].field), "NULL_POINTER");
+    refuse(o, out, arena_printf(arena, "batch < 1 || batch > %lld", (long long)o->max_batch), "BAD_BATCH");
+    for (int i = 0; i < o->sizes.count; i++) {
+        const char *name = size_name(o->cx, o->sizes.at[i]);
+        refuse(o, out, arena_printf(arena, "io->%s < 1 || io->%s > %lld", name, name, (long long)o->sizes.at[i]->bound), "BAD_SIZE");
+    }
+    refuse(o, out, arena_printf(arena, "!is_aligned(arena, %d)", ARENA_ALIGNMENT), "BAD_ALIGNMENT");
+    if (o->weights_file == NULL)
+        refuse(o, out, "!is_aligned(io->weights, 4)", "BAD_ALIGNMENT");
+    for (int i = 0; i < o->ports.count; i++) {
+        int bytes = type_def(o->ports.at[i].value->type.dtype)->bytes;
+        if (bytes > 1)
+            refuse(o, out, arena_printf(arena, "!is_aligned(io->%s, %d)", o->ports.at[i].field, bytes), "BAD_ALIGNMENT");
+    }
+    refuse(o, out, arena_printf(arena, "arena_bytes < %lld", (long long)o->arena_bytes), "SMALL_ARENA");
+}
+
+static void check_indices(Object *o, Text *out)
+{
+    for (int i = 0; i < input_count(o); i++) {
+        const Port *port = &o->ports.at[i];
+        const DType type = port->value->type.dtype;
+        if (port->value->below <= 0 || (type != TYPE_i32 && type != TYPE_i64 && type != TYPE_u8))
+            continue;
+        refuse(o, out, arena_printf(o->cx->arena, "!indices_inside_%s(io->%s, %s, %lld)", type_def(type)->name, port->field,
+                                    count_text(o, port->value), (long long)port->value->below), "BAD_INDEX");
+    }
+}
+
+static void print_check(Object *o)
+{
+    Text checks = {.arena = o->cx->arena}, indices = {.arena = o->cx->arena};
+    check_pointers(o, &checks);
+    check_indices(o, &indices);
+    text_add(o->out, "static %s_status check(const %s_io *io, int64_t batch, const void *arena, size_t arena_bytes)\n{\n%s", o->prefix,
+             o->prefix, checks.at);
+    if (indices.at != NULL) {
+        print_size_locals(o, indices.at);
+        text_add(o->out, "%s", indices.at);
+    }
+    text_add(o->out, "    return %s_OK;\n}\n\n", o->prefix);
+}
+
+static void print_run_struct(Object *o)
+{
+    Text *out = o->out;
+    text_add(out, "    const Run here = {\n        .arena = arena,\n        .scratch = (char *)arena + %lld,\n", (long long)padded(o->infer->arena_bytes));
+    if (o->weights_file == NULL)
+        text_add(out, "        .param = io->weights,\n");
+    else if (o->weight_bytes > 0)
+        text_add(out, "        .param = %s_weights,\n", o->prefix);
+    for (int i = 0; i < o->ports.count; i++) {
+        const Port *port = &o->ports.at[i];
+        int index = port->input ? i : i - input_count(o);
+        text_add(out, port->input ? "        .in[%d] = (const char *)io->%s,\n" : "        .out[%d] = (char *)io->%s,\n", index, port->field);
+    }
+    text_add(out, "        .size[0] = batch,\n");
+    for (int i = 0; i < o->sizes.count; i++)
+        text_add(out, "        .size[%d] = io->%s,\n", size_slot(o->infer, o->sizes.at[i]), size_name(o->cx, o->sizes.at[i]));
+    text_add(out, "    };\n    const Run *run = &here;\n");
+}
+
+// An output that is an input, a constant or another output as it stands is copied.
+static void print_copies(Object *o)
+{
+    Text copies = {.arena = o->cx->arena};
+    for (int i = input_count(o); i < o->ports.count; i++) {
+        const Port *port = &o->ports.at[i];
+        const Buffer *home = buffer_home(o->infer, port->value);
+        if (home != NULL && home->space == SPACE_OUTPUT && home->index == i - input_count(o))
+            continue;
+        Printer p = printer_new(o->infer, &dialect_c, "infer", &copies);
+        text_add(&copies, "    memcpy(run->out[%d], ", i - input_count(o));
+        put_place(&p, port->value, &copies);
+        text_add(&copies, ", (size_t)(%s) * %d);\n", count_text(o, port->value), type_def(port->value->type.dtype)->bytes);
+    }
+    if (copies.at != NULL) {
+        print_size_locals(o, copies.at);
+        text_add(o->out, "%s", copies.at);
+    }
+}
+
+static void print_run(Object *o)
+{
+    Text *out = o->out;
+    const char *m = o->prefix;
+    text_add(out, "%s_status %s_run(const %s_io *io, int64_t batch, void *arena, size_t arena_bytes)\n{\n", m, m, m);
+    text_add(out, "    const %s_status status = check(io, batch, arena, arena_bytes);\n    if (status != %s_OK)\n        return status;\n", m, m);
+    print_run_struct(o);
+    text_add(out, "    const uint64_t mode = float_mode_enter();\n");
+    Printer p = printer_new(o->infer, &dialect_c, "infer", out);
+    p.indent = 1;
+    print_call_steps(&p, NULL, true);
+    print_copies(o);
+    text_add(out, "    float_mode_leave(mode);\n    return %s_OK;\n}\n", m);
+}
+
+// --- The object ---------------------------------------------------------------------------------------------------------------------------
+
+static void heading(Text *out, const char *title)
+{
+    text_add(out, "// ==== %s %.*s\n\n", title, (int)(LINE_WIDTH - 9 - strlen(title)),
+             "================================================================================================================");
+}
+
+void codegen_object(Text *c, Text *header, Model *model, Program *infer, const char *weights_file)
+{
+    Text code = {.arena = model->cx->arena};
+    Object o = object_new(model, infer, weights_file);
+    o.out = &code;
+    heading(&code, "Steps");
+    print_steps(&code, infer, &dialect_c, "infer");
+    heading(&code, "Interface");
+    print_weights(&o);
+    print_info(&o);
+    print_labels(&o);
+    print_status_text(&o);
+    print_arena_bytes(&o);
+    print_check(&o);
+    print_run(&o);
+
+    print_header(&o, header);
+    text_put(c, header->at, header->length);
+    text_add(c, "\n// Here ends the header. What follows is the model.\n\n#include <math.h>\n#include <string.h>\n\n");
+    paste_file(c, "contract.h");
+    text_add(c, "\n");
+    paste_file(c, "float_mode.h");
+    text_add(c, "\n");
+    paste_file(c, "object_run.h");
+    text_add(c, "\n");
+    heading(c, "Kernels");
+    paste_kernels(model->cx, c, code.at);
+    text_put(c, code.at, code.length);
+}
