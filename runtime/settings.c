@@ -364,6 +364,18 @@ static void follow_base(MlrtSettings *s, const MlrtSetting *setting, double befo
     }
 }
 
+// A run is as long as epochs say or as steps say: the other is then 0, as a net has it.
+static void exclude_other(MlrtSettings *s, const MlrtSetting *setting)
+{
+    bool epochs = strcmp(setting->key, "epochs") == 0;
+    MlrtSetting *other = epochs ? setting_find(s, "steps", 5) : setting_find(s, "epochs", 6);
+    other->origin = s->model->path;
+    if (epochs)
+        s->recipe.steps = 0;
+    else
+        s->recipe.epochs = 0;
+}
+
 static MlrtStatus apply(MlrtSettings *s, MlrtSetting *setting, const char *text, const char *origin, MlrtError *error)
 {
     double before = setting->kind == MLRT_SET_REAL ? *(double *)setting->place : 0;
@@ -373,10 +385,8 @@ static MlrtStatus apply(MlrtSettings *s, MlrtSetting *setting, const char *text,
     setting->origin = origin;
     if (strncmp(setting->key, "optimizer.", 10) == 0 && strncmp(setting->key, "optimizer.groups.", 17) != 0)
         follow_base(s, setting, before);
-    if (strcmp(setting->key, "epochs") == 0)
-        s->recipe.steps = 0;
-    if (strcmp(setting->key, "steps") == 0)
-        s->recipe.epochs = 0;
+    if (strcmp(setting->key, "epochs") == 0 || strcmp(setting->key, "steps") == 0)
+        exclude_other(s, setting);
     return MLRT_OK;
 }
 

@@ -1,0 +1,302 @@
+// folder.c: making and finding run folders, and the files that are written once. See folder.h.
+//
+// mkdir decides who gets a number when two runs start at once; runs/latest is a link that is replaced by renaming.
+#include "folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+MlrtPath mlrt_folder_file(const MlrtFolder *folder, const char *name)
+{
+    MlrtPath path;
+    snprintf(path.text, sizeof path.text, "%s/%.100s", folder->path, name);
+    return path;
+}
+
+static MlrtStatus fail_folder(const char *path, MlrtError *error)
+{
+    return mlrt_fail(error, MLRT_DISK, "%s: the folder cannot be made: %s", path, strerror(errno));
+}
+
+// Makes every folder of the path that is missing.
+static MlrtStatus make_all(const char *path, MlrtError *error)
+{
+    char part[1200];
+    snprintf(part, sizeof part, "%s", path);
+    for (char *at = part + 1; *at; at++)
+        if (*at == '/') {
+            *at = 0;
+            if (mkdir(part, 0777) != 0 && errno != EEXIST)
+                return fail_folder(part, error);
+            *at = '/';
+        }
+    return mkdir(part, 0777) != 0 && errno != EEXIST ? fail_folder(part, error) : MLRT_OK;
+}
+
+// The folder runs/NET-N with the first N that nobody has.
+static MlrtStatus make_next(MlrtFolder *folder, const char *net, MlrtError *error)
+{
+    MlrtStatus status = make_all("runs", error);
+    for (int n = 1; status == MLRT_OK && n < 1000000; n++) {
+        snprintf(folder->path, sizeof folder->path, "runs/%.200s-%d", net, n);
+        if (mkdir(folder->path, 0777) == 0)
+            return MLRT_OK;
+        if (errno != EEXIST)
+            status = fail_folder(folder->path, error);
+    }
+    return status == MLRT_OK ? mlrt_fail(error, MLRT_DISK, "runs: no free number for a folder") : status;
+}
+
+// Best effort: a file system without links only loses the short cut.
+static void link_latest(const MlrtFolder *folder)
+{
+    const char *name = strncmp(folder->path, "runs/", 5) == 0 ? folder->path + 5 : NULL;
+    char temporary[64];
+    snprintf(temporary, sizeof temporary, "runs/latest.tmp-%ld", (long)getpid());
+    if (!name || !*name || strchr(name, '/'))
+        return;
+    if (symlink(name, temporary) != 0 || rename(temporary, "runs/latest") != 0)
+        unlink(temporary);
+}
+
+static MlrtStatus set_path(MlrtFolder *folder, const char *path, MlrtError *error)
+{
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    if (length == 0 || length >= sizeof folder->path)
+        return mlrt_fail(error, MLRT_BAD_USAGE, "the name of the run folder has to have 1 to %zu bytes", sizeof folder->path - 1);
+    memcpy(folder->path, path, length);
+    folder->path[length] = 0;
+    return MLRT_OK;
+}
+
+static MlrtFolder closed(void)
+{
+    return (MlrtFolder){.log.descriptor = -1, .metrics.descriptor = -1, .trace.descriptor = -1};
+}
+
+MlrtStatus mlrt_folder_make(MlrtFolder *folder, const MlrtModel *model, const char *path, MlrtError *error)
+{
+    *folder = closed();
+    MlrtStatus status = path ? set_path(folder, path, error) : make_next(folder, model->name, error);
+    if (status == MLRT_OK && path)
+        status = make_all(folder->path, error);
+    if (status == MLRT_OK && access(mlrt_folder_file(folder, "weights/last.safetensors").text, F_OK) == 0)
+        status = mlrt_fail(error, MLRT_BAD_INPUT, "%s holds a run already; --resume %s goes on with it", folder->path, folder->path);
+    if (status == MLRT_OK)
+        status = make_all(mlrt_folder_file(folder, "weights").text, error);
+    if (status == MLRT_OK)
+        link_latest(folder);
+    return status;
+}
+
+MlrtStatus mlrt_folder_find(MlrtFolder *folder, const char *path, MlrtError *error)
+{
+    char target[1024];
+    *folder = closed();
+    ssize_t length = path ? -1 : readlink("runs/latest", target, sizeof target - 1);
+    if (!path && length < 0)
+        return mlrt_fail(error, MLRT_BAD_INPUT, "runs/latest: there is no run here yet; name its folder");
+    if (!path) {
+        target[length] = 0;
+        snprintf(folder->path, sizeof folder->path, "runs/%.1000s", target);
+    } else {
+        MlrtStatus status = set_path(folder, path, error);
+        if (status != MLRT_OK)
+            return status;
+    }
+    if (access(folder->path, F_OK) != 0)
+        return mlrt_fail(error, MLRT_BAD_INPUT, "%s: there is no such run", folder->path);
+    return MLRT_OK;
+}
+
+// --- descriptions ------------------------------------------------------------------------------------------------------
+
+static void put_quoted(FILE *out, const char *text)
+{
+    fputc('"', out);
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\')
+            fprintf(out, "\\%c", c);
+        else if (c < ' ' || c == 127)
+            fprintf(out, "\\x%02X", c);
+        else
+            fputc(c, out);
+    }
+    fputc('"', out);
+}
+
+static void put_setting(FILE *out, const MlrtSettings *settings, const MlrtSetting *setting)
+{
+    char text[1100];
+    mlrt_settings_text(settings, setting, text, sizeof text);
+    bool plain = setting->kind == MLRT_SET_REAL || setting->kind == MLRT_SET_COUNT || setting->kind == MLRT_SET_SEED ||
+                 setting->kind == MLRT_SET_BOOL;
+    fprintf(out, "%s: ", setting->key);
+    if (plain)
+        fputs(text, out);
+    else
+        put_quoted(out, text);
+    fprintf(out, "  # %s\n", setting->origin);
+}
+
+// A line "name = value (origin)" of the model's settings as YAML.
+static void put_compiled(FILE *out, const char *line, size_t length)
+{
+    const char *equals = memchr(line, '=', length);
+    if (!equals || equals == line)
+        return;
+    char value[512];
+    size_t rest = length - (size_t)(equals + 1 - line);
+    snprintf(value, sizeof value, "%.*s", (int)(rest > 1 && rest < 500 ? rest - 1 : 0), equals + 2);
+    fprintf(out, "  %.*s: ", (int)(equals - line - 1), line);
+    put_quoted(out, value);
+    fputc('\n', out);
+}
+
+static void put_config(FILE *out, const MlrtSettings *settings, int threads)
+{
+    const MlrtModel *model = settings->model;
+    fprintf(out, "# The recipe of this run. The remark says where a value comes from; keys are those of --set.\nnet: ");
+    put_quoted(out, model->path);
+    fprintf(out, "\ncompiler: \"mlc %s\"\nfingerprint: %s\nthreads: %d\noptimizer: %s\n", model->version, model->fingerprint, threads,
+            settings->recipe.optimizer);
+    for (int i = 0; i < settings->count; i++)
+        put_setting(out, settings, &settings->setting[i]);
+    fprintf(out, "compiled:%s\n", model->settings && *model->settings ? "" : " {}");
+    for (const char *line = model->settings; line && *line;) {
+        size_t length = strcspn(line, "\n");
+        put_compiled(out, line, length);
+        line += length + (line[length] == '\n');
+    }
+}
+
+// What `print` writes, as a whole file.
+static MlrtStatus write_config(const MlrtFolder *folder, const MlrtSettings *settings, int threads, MlrtError *error)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out)
+        return mlrt_fail_memory(error, 4096, "config.yaml");
+    put_config(out, settings, threads);
+    bool failed = fclose(out) != 0;
+    MlrtStatus status = failed ? mlrt_fail_memory(error, bytes, "config.yaml")
+                               : mlrt_file_write(mlrt_folder_file(folder, "config.yaml").text, text, bytes, error);
+    free(text);
+    return status;
+}
+
+// The command as a shell would take it again; those of earlier sessions stay above it.
+static MlrtStatus note_command(const MlrtFolder *folder, int argc, char **argv, MlrtError *error)
+{
+    MlrtLog log;
+    char line[4096];
+    size_t used = 0;
+    for (int i = 0; i < argc && used + 8 < sizeof line; i++) {
+        bool plain = argv[i][0] && !argv[i][strspn(argv[i], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=,:%+")];
+        const char *quote = plain ? "" : "'";
+        int length = snprintf(line + used, sizeof line - used, "%s%s%s%s", i ? " " : "", quote, argv[i], quote);
+        used = length < 0 || (size_t)length >= sizeof line - used ? sizeof line - 1 : used + (size_t)length;
+    }
+    MlrtStatus status = mlrt_log_open(&log, mlrt_folder_file(folder, "command.txt").text, MLRT_LOG_KEEP_ALL, error);
+    if (status != MLRT_OK)
+        return status;
+    status = mlrt_log_line(&log, error, "%s", line);
+    mlrt_log_close(&log, NULL);
+    return status;
+}
+
+MlrtStatus mlrt_folder_describe(const MlrtFolder *folder, const MlrtSettings *settings, int threads, int argc, char **argv,
+                                MlrtError *error)
+{
+    const char *net = settings->model->text;
+    MlrtStatus status = write_config(folder, settings, threads, error);
+    if (status == MLRT_OK && net)
+        status = mlrt_file_write(mlrt_folder_file(folder, "model.net").text, net, strlen(net), error);
+    return status == MLRT_OK ? note_command(folder, argc, argv, error) : status;
+}
+
+// --- logs --------------------------------------------------------------------------------------------------------------
+
+static MlrtStatus metrics_header(MlrtFolder *folder, const MlrtModel *model, MlrtError *error)
+{
+    char line[4096] = "step,epoch,lr,train_loss,valid_loss";
+    for (int i = 0; i < model->n_metrics; i++)
+        if (strcmp(model->metric[i].finish, "confusion") != 0) {
+            size_t used = strlen(line);
+            snprintf(line + used, sizeof line - used, ",valid_%.200s", model->metric[i].name);
+        }
+    size_t used = strlen(line);
+    snprintf(line + used, sizeof line - used, ",seconds");
+    return mlrt_log_line(&folder->metrics, error, "%s", line);
+}
+
+MlrtStatus mlrt_folder_open_logs(MlrtFolder *folder, const MlrtModel *model, const MlrtState *state, const char *trace,
+                                 MlrtError *error)
+{
+    MlrtPath log = mlrt_folder_file(folder, "log.jsonl"), metrics = mlrt_folder_file(folder, "metrics.csv");
+    MlrtStatus status = mlrt_log_open(&folder->log, log.text, (uint64_t)state->log_bytes, error);
+    if (status == MLRT_OK)
+        status = mlrt_log_open(&folder->metrics, metrics.text, (uint64_t)state->metrics_bytes, error);
+    if (status == MLRT_OK && folder->metrics.bytes == 0)
+        status = metrics_header(folder, model, error);
+    if (status == MLRT_OK && trace)
+        status = mlrt_log_open(&folder->trace, trace, (uint64_t)state->trace_bytes, error);
+    return status;
+}
+
+void mlrt_folder_note_logs(const MlrtFolder *folder, MlrtState *state)
+{
+    state->log_bytes = (int64_t)folder->log.bytes;
+    state->metrics_bytes = (int64_t)folder->metrics.bytes;
+    state->trace_bytes = (int64_t)folder->trace.bytes;
+}
+
+void mlrt_folder_close(MlrtFolder *folder)
+{
+    mlrt_log_close(&folder->log, NULL);
+    mlrt_log_close(&folder->metrics, NULL);
+    mlrt_log_close(&folder->trace, NULL);
+}
+
+// --- kept weights ------------------------------------------------------------------------------------------------------
+
+// Removes the oldest one if there are more than `count`; true if it did.
+static bool remove_oldest(const char *weights, int count)
+{
+    int found = 0;
+    int64_t oldest = INT64_MAX;
+    DIR *entries = opendir(weights);
+    for (struct dirent *entry; entries && (entry = readdir(entries));) {
+        int64_t step;
+        int end = 0;
+        if (sscanf(entry->d_name, "step-%" SCNd64 ".safetensors%n", &step, &end) == 1 && end > 0 && !entry->d_name[end]) {
+            found++;
+            oldest = step < oldest ? step : oldest;
+        }
+    }
+    bool removed = false;
+    if (entries && found > count) {
+        char name[64];
+        snprintf(name, sizeof name, "step-%08" PRId64 ".safetensors", oldest);
+        removed = unlinkat(dirfd(entries), name, 0) == 0;
+    }
+    if (entries)
+        closedir(entries);
+    return removed;
+}
+
+void mlrt_folder_thin(const MlrtFolder *folder, int count)
+{
+    while (remove_oldest(mlrt_folder_file(folder, "weights").text, count))
+        ;
+}

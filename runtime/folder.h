@@ -1,0 +1,35 @@
+// folder.h: the folder of a run: configuration, logs, weights, report.
+#ifndef MLRT_FOLDER_H
+#define MLRT_FOLDER_H
+
+#include "checkpoint.h"
+
+typedef struct MlrtFolder {
+    char    path[1024];                 // "runs/digits-3"
+    MlrtLog log, metrics, trace;        // log.jsonl, metrics.csv, and what --log asked for (descriptor -1: nothing)
+} MlrtFolder;
+
+typedef struct MlrtPath { char text[1200]; } MlrtPath;
+MlrtPath mlrt_folder_file(const MlrtFolder *folder, const char *name);      // "runs/digits-3/weights/last.safetensors"
+
+// Makes a new folder: `path`, or if NULL the next free runs/NET-N, and points runs/latest to it. A folder that holds a run
+// already is refused.
+MlrtStatus mlrt_folder_make(MlrtFolder *folder, const MlrtModel *model, const char *path, MlrtError *error);
+
+// Takes the folder of a run that is there: `path`, or if NULL runs/latest. Removes what killed writers left.
+MlrtStatus mlrt_folder_find(MlrtFolder *folder, const char *path, MlrtError *error);
+
+// config.yaml, model.net, command.txt.
+MlrtStatus mlrt_folder_describe(const MlrtFolder *folder, const MlrtSettings *settings, int threads, int argc, char **argv,
+                                MlrtError *error);
+
+// Opens the logs, keeping what the state says was written when it was saved. `trace`: the file of --log, or NULL.
+MlrtStatus mlrt_folder_open_logs(MlrtFolder *folder, const MlrtModel *model, const MlrtState *state, const char *trace,
+                                 MlrtError *error);
+void mlrt_folder_note_logs(const MlrtFolder *folder, MlrtState *state);
+void mlrt_folder_close(MlrtFolder *folder);
+
+// Keeps the `count` newest weights/step-N.safetensors.
+void mlrt_folder_thin(const MlrtFolder *folder, int count);
+
+#endif
