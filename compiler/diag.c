@@ -314,18 +314,19 @@ static void print_line(const Diag *diag, Text *text, DiagPlace place)
     DiagSource *source = source_of(diag, place);
     int line = line_index(diag, source, place.from), end = line_end(source, line), from = source->lines[line];
     int stop = place.to < end ? place.to : end;
-    bool cut = place.from - from > SHOWN;
+    bool cut = place.from - from > SHOWN / 2 && end - from > SHOWN;
     if (cut)
         from = place.from - SHOWN / 2;
     while (from > source->lines[line] && ((unsigned char)source->bytes[from] & 0xC0) == 0x80)
         from--;
-    if (end - from > 2 * SHOWN)
-        end = from + 2 * SHOWN;
+    bool cut_end = end - from > SHOWN;
+    for (end = cut_end ? from + SHOWN : end; cut_end && ((unsigned char)source->bytes[end] & 0xC0) == 0x80;)
+        end--;
     Text shown = {.arena = diag->arena};
     text_put(&shown, "", 0);
     for (int i = from; i < end; i++)
         text_put(&shown, source->bytes[i] == '\t' ? " " : source->bytes + i, 1);
-    text_add(text, "%5d | %s%s\n", line + 1, cut ? "…" : "", diag_escape(diag->arena, shown.at, shown.length));
+    text_add(text, "%5d | %s%s%s\n", line + 1, cut ? "…" : "", diag_escape(diag->arena, shown.at, shown.length), cut_end ? "…" : "");
     text_add(text, "      | %*s%s^", characters(source, from, place.from) + cut, "", color_of(diag, "\033[1;32m"));
     for (int i = 1; i < characters(source, place.from, stop < end ? stop : end); i++)
         text_put(text, "~", 1);

@@ -133,6 +133,7 @@ typedef struct Net {            // one model being read
     LIST(InitRule) inits;
     LIST(Frame) frames;
     Scope *top;                 // names of the net
+    const char *deciding;       // what a comparison of sizes would decide: "an if"; NULL
     NetCall *inner;             // inside a net that is called, NULL in the net itself
     struct Train *train;
     struct DataPart *data;
@@ -149,6 +150,7 @@ bool val_is_whole(const Val *v, int64_t *n);
 bool val_is_number(const Val *v);               // number or boolean
 const char *val_text(Net *net, const Val *v);   // for messages: 2/3, "a", f32[N, 3]
 const char *val_kind(const Val *v);             // "a number"
+const char *count_text(Net *net, int n);        // "1 value", "2 values"
 Val val_binary(Net *net, const Ast *ast, const char *sign, const Val *a, const Val *b);     // not tensors
 Val val_negate(Net *net, const Ast *ast, const Val *a);
 // Functions of numbers and lists, by the name of the op they are for tensors. False if there is none of that name.
@@ -162,7 +164,7 @@ Scope *scope_new(Net *net, ScopeKind kind, Scope *outer, SourceFile *file, Layer
 Binding *scope_find(const Scope *scope, const char *name);      // also ended ones
 void scope_bind(Net *net, Scope *scope, Ast *name, const char *text, Val val, const char *fixed);
 BlockDef *scope_block(const Scope *scope, const char *name);
-void report_unknown(Net *net, Scope *scope, const Ast *ast, const char *name);
+void report_unknown(Net *net, Scope *scope, const Ast *ast, const char *name, const char *also);
 void report_unread(Net *net);
 void mark_read(Scope *scope, const Ast *ast);   // a branch that is not taken: what it names counts as read
 void note_frames(Net *net);                     // adds "in block f, called at …" to the latest report

@@ -33,7 +33,7 @@ static void wrong_count(Net *net, const Ast *s, const Val *val, int names)
 {
     bool op = val->kind == VAL_TUPLE && val->op != NULL;
     const char *what = op ? val->op->name : val->kind == VAL_TUPLE ? val->text : "this";
-    diag_report(net->cx->diag, s->place, MESSAGE_E0407, what, val->kind == VAL_TUPLE ? val->count : 1, names);
+    diag_report(net->cx->diag, s->place, MESSAGE_E0407, what, count_text(net, val->kind == VAL_TUPLE ? val->count : 1), names);
     note_frames(net);
 }
 
@@ -130,7 +130,7 @@ static bool bind_turn(Net *net, Scope *turn, Ast *s, const Val *item)
 {
     bool apart = s->count > 1;
     if (apart && (item->kind != VAL_LIST || item->count != s->count)) {
-        diag_report(net->cx->diag, s->a->place, MESSAGE_E0407, val_text(net, item), item->kind == VAL_LIST ? item->count : 1, s->count);
+        diag_report(net->cx->diag, s->a->place, MESSAGE_E0407, val_text(net, item), count_text(net, item->kind == VAL_LIST ? item->count : 1), s->count);
         note_frames(net);
         return false;
     }
@@ -150,7 +150,7 @@ static void run_repeat(Net *net, Scope *scope, Ast *s)
     if (list.kind == VAL_NONE)
         return;
     if (list.kind == VAL_TENSOR || list.kind == VAL_SIZE) {
-        diag_report(net->cx->diag, s->a->place, MESSAGE_E0307, "a repeat");
+        diag_report(net->cx->diag, s->a->place, MESSAGE_E0307, "a repeat", list.kind == VAL_SIZE ? val_text(net, &list) : "a tensor");
         diag_help(net->cx->diag, "repeat is written out when compiling; its count must be a number");
         note_frames(net);
         return;
@@ -375,7 +375,7 @@ static void run_labels(Net *net, Scope *scope, Ast *s)
     Labels labels = {.output = s->text};
     Val v = eval(net, scope, s->a);
     if (scope_find(scope, s->text) == NULL)
-        report_unknown(net, scope, s, s->text);
+        report_unknown(net, scope, s, s->text, "");
     if (v.kind == VAL_NONE || !net->first || net->inner != NULL)
         return;
     if (v.kind == VAL_LIST)
@@ -482,10 +482,12 @@ static bool block_arguments(Net *net, Scope *scope, Ast *call, const BlockDef *b
         if (at < 0 || at >= block->ast->count) {
             if (named)
                 report_no_argument(net, arg, block);
-            else
-                diag_report(net->cx->diag, arg->place, MESSAGE_E0210, arena_printf(net->arena, "block %s", block->name), block->ast->count, call->count);
             good = false;
-            continue;
+            if (named)
+                continue;
+            else
+                diag_report(net->cx->diag, arg->place, MESSAGE_E0210, arena_printf(net->arena, "block %s", block->name), count_text(net, block->ast->count), call->count);
+            return false;
         }
         if (args[at].kind != VAL_NONE) {
             diag_report(net->cx->diag, arg->place, MESSAGE_E0211, block->ast->items[at]->text);
@@ -611,7 +613,7 @@ static Val call_net(Net *net, Scope *scope, Ast *call, BlockDef *block, Layer *l
     net->inner = outer;
     net->frames.count--;
     if (inner.next < inner.n_args || inner.results.count == 0)
-        diag_report(net->cx->diag, call->place, MESSAGE_E0210, block->name, inner.next, call->count);
+        diag_report(net->cx->diag, call->place, MESSAGE_E0210, block->name, count_text(net, inner.next), call->count);
     if (inner.results.count == 0)
         return (Val){0};
     return inner.results.count == 1 ? inner.results.at[0]

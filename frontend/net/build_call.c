@@ -358,7 +358,7 @@ static int next_input(const Signature *sig, int i)
 static void give_list(CallState *s, const Ast *ast, const Val *list)
 {
     if (list->count > INPUTS_MAX) {
-        diag_report(s->net->cx->diag, ast->place, MESSAGE_E0210, s->call.op->name, INPUTS_MAX, list->count);
+        diag_report(s->net->cx->diag, ast->place, MESSAGE_E0210, s->call.op->name, count_text(s->net, INPUTS_MAX), list->count);
         note_frames(s->net);
         s->failed = true;
     }
@@ -841,12 +841,9 @@ static CallState call_start(Net *net, Scope *scope, const Ast *ast, const OpDef 
 
 Val call_op(Net *net, Scope *scope, Ast *call, const OpDef *op, const char *name)
 {
-    if (net->in_data && !(op->traits & OP_DATA)) {
-        diag_report(net->cx->diag, call->place, MESSAGE_E0508, op->name);
-        return (Val){0};
-    }
-    if (net->in_data && op->traits & OP_RANDOM) {
-        diag_report(net->cx->diag, call->place, MESSAGE_E0502, op->name);
+    bool random = op->traits & OP_RANDOM;
+    if (net->in_data && (random || !(op->traits & OP_DATA))) {
+        diag_report(net->cx->diag, call->place, random ? MESSAGE_E0502 : MESSAGE_E0508, op->name);
         return (Val){0};
     }
     CallState s = call_start(net, scope, call, op);

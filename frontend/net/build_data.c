@@ -323,12 +323,12 @@ static void run_mapping(Net *net, Scope *scope, Ast *s)
     net->data->direct = is_direct(s->b);
     Val v = eval(net, scope, s->b);
     net->data->goal = NULL;
+    s->items[0]->read |= goal != NULL;
     if (s->a != NULL)
         check_declared(net, scope, s->a, &v);
     bind_names(net, scope, s, s->items, s->count, &v, NULL);
     if (goal == NULL || v.kind == VAL_NONE || s->count != 1)
         return;
-    s->items[0]->read = true;
     Value *t = as_tensor(net, scope, s->b, &v, goal->type.dtype);
     if (t != NULL)
         fill(net, s->b, name, goal, t);
@@ -437,9 +437,6 @@ static void fill_by_name(Net *net, Scope *scope, Ast *ast)
         if (field_make(net, scope, ast, name, &v) && v.kind == VAL_TENSOR)
             fill(net, ast, name, goal, v.tensor);
         net->data->goal = NULL;
-        Binding *b = map_get(scope->names, name);
-        if (b != NULL)
-            b->ast->read = true;
     }
 }
 
@@ -465,6 +462,7 @@ static void bind_fields(Net *net, Scope *scope, Ast *call)
     for (int i = 0; i < source->n_args && strcmp(source->kind, "csv") != 0; i++) {
         Binding *b = NEW(net->arena, Binding);
         *b = (Binding){.val = {.kind = VAL_FIELD, .text = source->arg[i]}, .ast = call->items[i]};
+        b->ast->read = true;                    // a field need not be used
         map_set(scope->names, source->arg[i], b);
     }
 }

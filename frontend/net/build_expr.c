@@ -99,7 +99,7 @@ static Val eval_name(Net *net, Scope *scope, Ast *ast)
     if ((b == NULL || b->ended == false) && b == NULL && word_known(ast->text))
         return (Val){.kind = VAL_WORD, .text = ast->text};
     if (b == NULL || b->ended)
-        report_unknown(net, scope, ast, ast->text);
+        report_unknown(net, scope, ast, ast->text, "");
     return (Val){0};
 }
 
@@ -211,8 +211,8 @@ bool eval_size(Net *net, Scope *scope, Ast *ast, bool declares, Size *size)
         declare_symbols(net, scope, ast);
     Val v = {0};
     if (ast->kind == AST_NAME && !find_value(net, scope, ast->text, &v)) {
-        report_unknown(net, scope, ast, ast->text);
-        diag_help(net->cx->diag, "a new size begins with a capital letter%s", declares ? "" : ", and is named in an input first");
+        report_unknown(net, scope, ast, ast->text, declares ? "A new size begins with a capital letter"
+                                                            : "A size is named in the type of an input first");
         return false;
     }
     if (v.kind == VAL_NONE)
@@ -584,7 +584,9 @@ Val eval(Net *net, Scope *scope, Ast *ast)
 
 bool eval_flag(Net *net, Scope *scope, Ast *ast, const char *what, bool *flag)
 {
+    net->deciding = what;
     Val v = eval(net, scope, ast);
+    net->deciding = NULL;
     if (v.kind == VAL_NONE)
         return false;
     if (v.kind == VAL_BOOL) {
@@ -592,7 +594,7 @@ bool eval_flag(Net *net, Scope *scope, Ast *ast, const char *what, bool *flag)
         return true;
     }
     if (v.kind == VAL_TENSOR || v.kind == VAL_SIZE)
-        diag_report(net->cx->diag, ast->place, MESSAGE_E0307, what);
+        diag_report(net->cx->diag, ast->place, MESSAGE_E0307, what, v.kind == VAL_SIZE ? val_text(net, &v) : "a tensor");
     else
         diag_report(net->cx->diag, ast->place, MESSAGE_E0311, what, "true or false", val_text(net, &v));
     note_frames(net);

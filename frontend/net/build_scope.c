@@ -84,7 +84,8 @@ static void add_names(Net *net, Candidates *list, const Map *map)
         LIST_ADD(net->arena, *list, map_key(map, i));
 }
 
-void report_unknown(Net *net, Scope *scope, const Ast *ast, const char *name)
+// `also` is added to the help, "" for nothing.
+void report_unknown(Net *net, Scope *scope, const Ast *ast, const char *name, const char *also)
 {
     Binding *ended = scope_find(scope, name);
     if (ended != NULL && ended->ended) {
@@ -99,7 +100,9 @@ void report_unknown(Net *net, Scope *scope, const Ast *ast, const char *name)
     diag_report(net->cx->diag, ast->place, MESSAGE_E0203, name);
     const char *near = name_nearest(name, list.at, list.count);
     if (near != NULL)
-        diag_help(net->cx->diag, "did you mean %s?", near);
+        diag_help(net->cx->diag, "did you mean %s?%s%s", near, also[0] != 0 ? " " : "", also);
+    else if (also[0] != 0)
+        diag_help(net->cx->diag, "%s", also);
     note_frames(net);
 }
 

@@ -52,6 +52,8 @@ const char *val_kind(const Val *v)
     return names[v->kind];
 }
 
+const char *count_text(Net *net, int n) { return arena_printf(net->arena, n == 1 ? "%d value" : "%d values", n); }
+
 static void number_add(Text *text, const NetNumber *n)
 {
     if (n->exact && n->den == 1)
@@ -313,7 +315,8 @@ Val val_binary(Net *net, const Ast *ast, const char *sign, const Val *a, const V
     if (compares && (strcmp(sign, "==") == 0 || strcmp(sign, "!=") == 0) && same(a, b))
         return val_bool(sign[0] == '=');
     if (compares) {
-        diag_report(net->cx->diag, ast->place, MESSAGE_E0307, "a comparison of sizes");
+        diag_report(net->cx->diag, ast->place, MESSAGE_E0307, net->deciding != NULL ? net->deciding : "a comparison of numbers",
+                    val_text(net, a->kind == VAL_SIZE ? a : b));
         note_frames(net);
         return (Val){0};
     }

@@ -390,9 +390,7 @@ static int bad_token(Tokens *t, Raw *raw, NET_GRAMMAR_STYPE *value)
         return T_STRING;
     case RAW_BAD_PATH:
         diag_report(t->diag, place, MESSAGE_E0112);
-        value->ast = ast_new(t, AST_PATH, place);
-        value->ast->text = "";
-        return T_PATH;
+        return T_NET_GRAMMAR_error;
     case RAW_BAD_PERCENT:
         diag_report(t->diag, place, MESSAGE_E0103);
         return '*';

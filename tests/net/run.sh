@@ -1,0 +1,29 @@
+#!/bin/sh
+# run.sh MLC: checks the .net files of this folder. A file with x.err beside it must fail with exactly these diagnostics
+# (or warn, if they are warnings); any other must pass `mlc check` in silence. A first line "# options: …" gives options.
+mlc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+cd "$(dirname "$0")" || exit 2
+passed=0
+failed=0
+out=$(mktemp) || exit 2
+trap 'rm -f "$out"' EXIT
+for net in *.net; do
+    [ "${net#part_}" = "$net" ] || continue             # parts that others import
+    options=$(sed -n '1s/^# options: //p' "$net")
+    # shellcheck disable=SC2086
+    "$mlc" check $options "$net" >/dev/null 2>"$out"
+    code=$?
+    want=/dev/null
+    good=0
+    [ -f "${net%.net}.err" ] && want=${net%.net}.err
+    grep -q ': error: ' "$want" && good=1
+    if [ $code -eq $good ] && cmp -s "$want" "$out"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAIL $net (exit $code)"
+        diff "$want" "$out" | head -20
+    fi
+done
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]
