@@ -40,6 +40,20 @@ static void put_offset(Text *out, const char *base, int64_t offset)
     text_add(out, offset != 0 ? "run->%s + %lld" : "run->%s", base, (long long)offset);
 }
 
+// The constant a value is, or shares the memory of.
+const Value *constant_of(const Program *program, const Value *value)
+{
+    const Buffer *buffer = buffer_home(program, value);
+    if (value->kind == VALUE_CONST || buffer == NULL)
+        return value->kind == VALUE_CONST ? value : NULL;
+    return buffer->space == SPACE_CONST ? buffer->value : NULL;
+}
+
+static const char *constant_name(const Printer *p, const Value *value)
+{
+    return arena_printf(p->cx->arena, "%s_%s", p->prefix, value_name(p->cx, value));
+}
+
 // The place of a value in the run, or the constant that it is.
 void put_place(Printer *p, const Value *value, Text *out)
 {
@@ -59,20 +73,6 @@ void put_place(Printer *p, const Value *value, Text *out)
         text_add(out, "run->%s[%d]", base[buffer->space], buffer->index);
     else
         put_offset(out, base[buffer->space], buffer->offset);
-}
-
-// The constant a value is, or shares the memory of.
-const Value *constant_of(const Program *program, const Value *value)
-{
-    const Buffer *buffer = buffer_home(program, value);
-    if (value->kind == VALUE_CONST || buffer == NULL)
-        return value->kind == VALUE_CONST ? value : NULL;
-    return buffer->space == SPACE_CONST ? buffer->value : NULL;
-}
-
-static const char *constant_name(const Printer *p, const Value *value)
-{
-    return arena_printf(p->cx->arena, "%s_%s", p->prefix, value_name(p->cx, value));
 }
 
 // --- Constants ----------------------------------------------------------------------------------------------------------------
@@ -180,9 +180,9 @@ static void put_pointer(Printer *p, Text *out, const Value *value, const char *e
         print_size(p, out, shape->dim[i]);
         text_add(out, "]");
     }
-    text_add(out, " = (%svoid *)(", quality);
-    put_place(p, value, out);
-    text_add(out, ");\n");
+    Text place = {.arena = p->cx->arena};
+    put_place(p, value, &place);
+    text_add(out, strchr(place.at, '+') != NULL ? " = (%svoid *)(%s);\n" : " = (%svoid *)%s;\n", quality, place.at);
 }
 
 static void put_pointers(Printer *p, Text *out)

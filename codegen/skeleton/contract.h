@@ -5,3 +5,6 @@
 #else
 #pragma GCC optimize("fp-contract=off")
 #endif
+#if defined(__clang__)
+#pragma clang diagnostic ignored "-Wpass-failed"  // a loop that may become vector code need not
+#endif

@@ -17,7 +17,7 @@ typedef struct Run {
 static inline int is_aligned(const void *at, size_t bytes) { return at != NULL && (uintptr_t)at % bytes == 0; }
 
 // Whether all `count` indices are in 0 … below - 1.
-static inline int indices_inside_i32(const int32_t *at, int64_t count, int64_t below)
+static inline __attribute__((unused)) int indices_inside_i32(const int32_t *at, int64_t count, int64_t below)
 {
     int outside = 0;
     for (int64_t i = 0; i < count; i++)
@@ -25,7 +25,7 @@ static inline int indices_inside_i32(const int32_t *at, int64_t count, int64_t b
     return !outside;
 }
 
-static inline int indices_inside_i64(const int64_t *at, int64_t count, int64_t below)
+static inline __attribute__((unused)) int indices_inside_i64(const int64_t *at, int64_t count, int64_t below)
 {
     int outside = 0;
     for (int64_t i = 0; i < count; i++)
@@ -33,7 +33,7 @@ static inline int indices_inside_i64(const int64_t *at, int64_t count, int64_t b
     return !outside;
 }
 
-static inline int indices_inside_u8(const uint8_t *at, int64_t count, int64_t below)
+static inline __attribute__((unused)) int indices_inside_u8(const uint8_t *at, int64_t count, int64_t below)
 {
     int outside = 0;
     for (int64_t i = 0; i < count; i++)

@@ -1,0 +1,406 @@
+// codegen.c: hand-made programs through the printers: what is printed, that it compiles without a warning, and that it
+// computes. The C compiler's name comes as the first argument, a folder to write in as the second, the repository's root as
+// the third.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../codegen/codegen.h"
+
+static int failures;
+
+static void expect(bool holds, const char *what)
+{
+    if (!holds) {
+        fprintf(stderr, "codegen: %s\n", what);
+        failures++;
+    }
+}
+
+static void expect_text(const Text *text, const char *part)
+{
+    if (text->at == NULL || strstr(text->at, part) == NULL) {
+        fprintf(stderr, "codegen: not printed: %s\nbut:\n%s\n", part, text->at != NULL ? text->at : "");
+        failures++;
+    }
+}
+
+static Arena *arena;                    // of all tests
+
+static Context *context_new(void)
+{
+    Context *cx = NEW(arena, Context);
+    *cx = (Context){.arena = arena, .names = names_new(arena), .diag = diag_new(arena), .symbols = map_new(arena)};
+    return cx;
+}
+
+// --- A hand-made program: two inputs, a weight, three steps --------------------------------------------------------------------
+
+typedef struct Made { Context *cx; Model *model; Program *program; Graph *graph; Size n; } Made;
+
+static Value *made_value(Made *m, ValueKind kind, const char *name, Type type)
+{
+    Value *value = NEW(m->cx->arena, Value);
+    *value = (Value){.id = m->graph->values.count, .kind = kind, .name = name, .type = type};
+    LIST_ADD(m->cx->arena, m->graph->values, value);
+    return value;
+}
+
+static void made_place(Made *m, Value *value, Space space, int64_t offset, int64_t bytes, int index)
+{
+    Buffer *buffer = NEW(m->cx->arena, Buffer);
+    *buffer = (Buffer){.value = value, .space = space, .offset = offset, .bytes = bytes, .index = index};
+    m->program->buffer[value->id] = buffer;
+}
+
+static Made made_new(const char *name)
+{
+    Made m = {.cx = context_new()};
+    m.n = size_symbol(m.cx, "N", 4);
+    Symbol *batch = map_get(m.cx->symbols, "N");
+    batch->batch = true;
+    batch->bound = 4;
+    m.graph = NEW(m.cx->arena, Graph);
+    *m.graph = (Graph){.cx = m.cx, .name = name};
+    m.model = NEW(m.cx->arena, Model);
+    *m.model = (Model){.cx = m.cx, .name = name, .path = "made.net", .settings = map_new(m.cx->arena)};
+    m.program = NEW(m.cx->arena, Program);
+    *m.program = (Program){.cx = m.cx, .model = m.model, .graph = m.graph, .buffer = NEW_ARRAY(m.cx->arena, Buffer *, 64)};
+    return m;
+}
+
+static Type type2(Context *cx, DType dtype, Size a, int64_t b)
+{
+    Size dims[] = {a, size_const(cx, b)};
+    return type_of(dtype, 2, dims);
+}
+
+static Kernel *made_kernel(Made *m, const char *name, const char *equation)
+{
+    Kernel *kernel = NEW(m->cx->arena, Kernel);
+    *kernel = (Kernel){.id = m->program->steps.count, .name = name, .scope = name, .op = "map", .equation = equation, .parts = 1};
+    LIST_ADD(m->cx->arena, m->program->steps, kernel);
+    return kernel;
+}
+
+static Expr *load2(Context *cx, Value *value, int a, int b)
+{
+    Expr *index[] = {expr_index(cx, a), expr_index(cx, b)};
+    return expr_load(cx, value, 2, index);
+}
+
+static Loop *store2(Context *cx, Value *value, int a, int b, Expr *e)
+{
+    Loop *store = loop_new(cx, LOOP_STORE);
+    store->target = value;
+    store->count = 2;
+    store->index[0] = expr_index(cx, a);
+    store->index[1] = expr_index(cx, b);
+    store->value = e;
+    return store;
+}
+
+static Loop *loop_over(Context *cx, int var, AxisMark mark, Size to)
+{
+    return loop_for(cx, var, mark, expr_whole(cx, 0), expr_size(cx, to));
+}
+
+// h[n][j] = max(x[n][j] - (x[n][j] - 0.5), 0) * scale over a parallel and a vector loop.
+static void add_relu(Made *m, Value *x, Value *y, int parts)
+{
+    Context *cx = m->cx;
+    Kernel *kernel = made_kernel(m, "relu1", "y = max(x - (x - 0.5), 0) * x");
+    Expr *e = load2(cx, x, 0, 1);
+    e = expr_prim(cx, PRIM_sub, e, expr_prim(cx, PRIM_sub, load2(cx, x, 0, 1), expr_number(cx, TYPE_f32, 0.5), NULL), NULL);
+    e = expr_prim(cx, PRIM_max, e, expr_number(cx, TYPE_f32, 0), NULL);
+    e = expr_prim(cx, PRIM_mul, e, load2(cx, x, 0, 1), NULL);
+    Loop *outer = loop_over(cx, 0, AXIS_PARALLEL, m->n), *inner = loop_over(cx, 1, AXIS_VECTOR, size_const(cx, 6));
+    loop_add(cx, inner, store2(cx, y, 0, 1, e));
+    loop_add(cx, outer, inner);
+    kernel->loops = outer;
+    kernel->parts = parts;
+    LIST_ADD(cx->arena, kernel->reads, x);
+    LIST_ADD(cx->arena, kernel->writes, y);
+}
+
+static KernelArg arg_size(Size size) { return (KernelArg){.kind = ARG_SIZE, .size = size}; }
+static KernelArg arg_number(int64_t number) { return (KernelArg){.kind = ARG_NUMBER, .number = number}; }
+static KernelArg arg_value(Value *value) { return (KernelArg){.kind = ARG_VALUE, .value = value}; }
+
+// y (N, 3) = h (N, 6) w (3, 6)' by the kernel file
+static void add_dense(Made *m, Value *h, Value *w, Value *y)
+{
+    Kernel *kernel = made_kernel(m, "fc1", "y = h w'");
+    const KernelArg args[] = {arg_size(m->n), arg_number(3), arg_number(6), arg_value(h), arg_number(6), arg_number(1),
+                              arg_value(w), arg_number(6), arg_value(y), arg_number(3), {.kind = ARG_NULL}, arg_number(0)};
+    kernel->file = "gemm_nt";
+    kernel->n_args = COUNT(args);
+    memcpy(kernel->arg, args, sizeof args);
+    kernel->parts = 2;
+    kernel->scratch = 4 * 8192;
+    m->program->scratch_bytes = 4 * 8192;
+    LIST_ADD(m->cx->arena, kernel->reads, h);
+    LIST_ADD(m->cx->arena, kernel->reads, w);
+    LIST_ADD(m->cx->arena, kernel->writes, y);
+}
+
+// total[n] = sum over j of y[n][j]; the vector mark must not let the C compiler choose the order of the sum.
+static void add_sum(Made *m, Value *y, Value *total)
+{
+    Context *cx = m->cx;
+    Kernel *kernel = made_kernel(m, "total", "t[n] = sum y[n][j]");
+    Loop *outer = loop_over(cx, 0, AXIS_SERIAL, m->n), *sum = loop_new(cx, LOOP_ACCUMULATOR);
+    sum->var = 7;
+    sum->type = TYPE_f32;
+    sum->value = expr_number(cx, TYPE_f32, 0);
+    Loop *inner = loop_over(cx, 1, AXIS_VECTOR, size_const(cx, 3)), *update = loop_new(cx, LOOP_UPDATE);
+    update->var = 7;
+    update->reduce = REDUCE_SUM;
+    update->value = load2(cx, y, 0, 1);
+    loop_add(cx, inner, update);
+    Loop *store = loop_new(cx, LOOP_STORE);
+    store->target = total;
+    store->count = 1;
+    store->index[0] = expr_index(cx, 0);
+    store->value = expr_local(cx, TYPE_f32, 7);
+    loop_add(cx, outer, sum);
+    loop_add(cx, outer, inner);
+    loop_add(cx, outer, store);
+    kernel->loops = outer;
+    LIST_ADD(cx->arena, kernel->reads, y);
+    LIST_ADD(cx->arena, kernel->writes, total);
+}
+
+static Made made_program(const char *name)
+{
+    Made m = made_new(name);
+    Context *cx = m.cx;
+    Value *x = made_value(&m, VALUE_INPUT, "int", type2(cx, TYPE_f32, m.n, 6));         // a name that C would not take
+    Value *h = made_value(&m, VALUE_RESULT, "relu1", type2(cx, TYPE_f32, m.n, 6));
+    Param *param = NEW(cx->arena, Param);
+    *param = (Param){.path = "fc1.weight", .type = type2(cx, TYPE_f32, size_const(cx, 3), 6), .trainable = true};
+    LIST_ADD(cx->arena, m.model->params, param);
+    Value *w = made_value(&m, VALUE_PARAM, "fc1.weight", param->type);
+    w->param = param;
+    Value *y = made_value(&m, VALUE_RESULT, "logits", type2(cx, TYPE_f32, m.n, 3));
+    Value *total = made_value(&m, VALUE_RESULT, "total", type_of(TYPE_f32, 1, &m.n));
+    made_place(&m, x, SPACE_INPUT, 0, 0, 0);
+    made_place(&m, h, SPACE_ARENA, 64, 4 * 24, 0);
+    made_place(&m, y, SPACE_OUTPUT, 0, 0, 0);
+    made_place(&m, total, SPACE_OUTPUT, 0, 0, 1);
+    m.program->arena_bytes = 192;
+    LIST_ADD(cx->arena, m.graph->inputs, x);
+    NamedValue logits = {.name = "logits", .value = y}, sums = {.name = "total", .value = total};
+    LIST_ADD(cx->arena, m.graph->outputs, logits);
+    LIST_ADD(cx->arena, m.graph->outputs, sums);
+    add_relu(&m, x, h, 3);
+    add_dense(&m, h, w, y);
+    add_sum(&m, y, total);
+    return m;
+}
+
+// --- Tests -----------------------------------------------------------------------------------------------------------------------
+
+static void test_words(void)
+{
+    Context *cx = context_new();
+    Text text = {.arena = cx->arena};
+    put_name(&text, "a*/b\\\n\?\?/c.d");
+    expect_text(&text, "a\\x2A/b\\x5C\\x0A\\x3F\\x3F/c.d");
+    text = (Text){.arena = cx->arena};
+    put_number(&text, 0.1, TYPE_f32);
+    text_add(&text, " ");
+    put_number(&text, 1e30, TYPE_f32);
+    text_add(&text, " ");
+    put_number(&text, 0.1, TYPE_f64);
+    text_add(&text, " ");
+    put_number(&text, 2, TYPE_f32);
+    expect_text(&text, "0.1f 1e+30f 0.1 2.0f");
+    text = (Text){.arena = cx->arena};
+    put_string(&text, "say \"\?\?/\"\n\001");
+    expect_text(&text, "\"say \\\"\\\?\?/\\\"\\n\\001\"");
+    expect(strcmp(identifier(cx, "1.bad name"), "v1_bad_name") == 0, "identifier");
+    expect(strcmp(public_word(cx, "int"), "int_") == 0, "public_word");
+    text = (Text){.arena = cx->arena};
+    put_grouped(&text, 1234567);
+    text_add(&text, " ");
+    put_amount(&text, 12800000);
+    expect_text(&text, "1,234,567 12.8 M");
+}
+
+static void test_loops(void)
+{
+    Made m = made_program("made");
+    Text text = {.arena = m.cx->arena};
+    print_steps(&text, m.program, &dialect_c, "infer");
+    expect_text(&text, "    const float (*restrict int_0)[6] = (const void *)run->in[0];\n"
+                       "    float (*restrict relu1_1)[6] = (void *)(run->arena + 64);\n"
+                       "    for (int64_t n = mlk_share(N, part, 3), n_end = mlk_share(N, part + 1, 3); n < n_end; n++)\n"
+                       "        #pragma omp simd\n"
+                       "        for (int64_t i = 0; i < 6; i++)\n"
+                       "            relu1_1[n][i] = mlk_max2(int_0[n][i] - (int_0[n][i] - 0.5f), 0.0f) * int_0[n][i];\n");
+    expect_text(&text, "mlk_gemm_nt(N, 3, 6, relu1_1, 6, 1, fc1_weight_2, 6, logits_3, 3, NULL, 0, (void *)run->scratch");
+    expect_text(&text, "        for (int64_t i = 0; i < 3; i++)\n            sum += logits_3[n][i];\n");
+}
+
+static void test_in_place(void)
+{
+    Made m = made_program("made");
+    m.program->buffer[1]->space = SPACE_INPUT;
+    m.program->buffer[1]->index = 0;
+    Text text = {.arena = m.cx->arena};
+    print_steps(&text, m.program, &dialect_c, "infer");
+    expect_text(&text, "    const float (*int_0)[6] = (const void *)run->in[0];\n    float (*relu1_1)[6] = (void *)run->in[0];\n");
+}
+
+static void write_file(const char *path, const Text *text)
+{
+    FILE *out = fopen(path, "wb");
+    if (out == NULL || fwrite(text->at, 1, text->length, out) != text->length || fclose(out) != 0) {
+        perror(path);
+        exit(1);
+    }
+}
+
+#define FLAGS "-std=c11 -O2 -Wall -Wextra -Werror -fopenmp-simd -ffp-contract=off -fno-math-errno -fno-trapping-math"
+
+static void run(const char *command)
+{
+    if (system(command) != 0) {
+        fprintf(stderr, "codegen: failed: %s\n", command);
+        failures++;
+    }
+}
+
+static const char user[] =
+    "#include \"made.h\"\n#include <stdio.h>\n#include <string.h>\n"
+    "int main(void)\n{\n"
+    "    static char arena[70000] __attribute__((aligned(64)));\n"
+    "    static float x[4][6], y[4][3], t[4], w[3][6];\n"
+    "    made_io io = {w, &x[0][0], &y[0][0], t};\n"
+    "    for (int i = 0; i < 24; i++) x[i / 6][i % 6] = (float)i;\n"
+    "    for (int i = 0; i < 18; i++) w[i / 6][i % 6] = 1.0f;\n"
+    "    if (made_run(&io, 3, arena, made_arena_bytes(3)) != made_OK) return 1;\n"
+    "    if (made_run(&io, 5, arena, sizeof arena) != made_BAD_BATCH) return 2;\n"
+    "    if (made_run(&io, 3, arena + 4, sizeof arena - 4) != made_BAD_ALIGNMENT) return 3;\n"
+    "    if (made_run(&io, 3, arena, 64) != made_SMALL_ARENA) return 4;\n"
+    "    for (int n = 0; n < 3; n++) {\n"
+    "        float sum = 0;\n"
+    "        for (int j = 0; j < 6; j++) sum += 0.5f * x[n][j];\n"
+    "        for (int j = 0; j < 3; j++) if (y[n][j] != sum) return 5;\n"
+    "        if (t[n] != 3 * sum) return 6;\n"
+    "    }\n"
+    "    if (t[3] != 0) return 7;\n"
+    "    return strcmp(made_info.input[0].name, \"int\") == 0 ? 0 : 8;\n}\n";
+
+// The object compiles without a warning, has no variables, and gives what the formulas say; so does C++ read its header.
+static void test_object(const char *cc, const char *folder)
+{
+    Made m = made_program("made");
+    Text c = {.arena = m.cx->arena}, header = {.arena = m.cx->arena}, program = {.arena = m.cx->arena};
+    codegen_object(&c, &header, m.model, m.program, NULL);
+    text_put(&program, user, strlen(user));
+    const char *at = arena_printf(m.cx->arena, "%s/made", folder);
+    write_file(arena_printf(m.cx->arena, "%s.c", at), &c);
+    write_file(arena_printf(m.cx->arena, "%s.h", at), &header);
+    write_file(arena_printf(m.cx->arena, "%s_user.c", at), &program);
+    run(arena_printf(m.cx->arena, "%s " FLAGS " -march=native -c %s.c -o %s.o", cc, at, at));
+    run(arena_printf(m.cx->arena, "! nm %s.o | grep ' [bBdDC] '", at));
+    run(arena_printf(m.cx->arena, "%s -std=c99 -Wall -Wextra -pedantic -Werror -Wno-gnu-empty-initializer %s_user.c %s.o -lm -o %s && %s",
+                     cc, at, at, at, at));
+    run(arena_printf(m.cx->arena, "%s -x c++ -std=c++11 -Wall -Wextra -pedantic -Werror -fsyntax-only -include %s.h /dev/null", cc, at));
+    run(arena_printf(m.cx->arena, "sed -n '/Example:/,/^#ifndef/s|^//   ||p' %s.h > %s_example.c && %s -std=c11 -Wall -Wextra -Werror -I%s "
+                     "%s_example.c %s.o -lm -o %s_example && %s_example > %s_example.out", at, at, cc, folder, at, at, at, at, at));
+    Text again = {.arena = m.cx->arena}, header_again = {.arena = m.cx->arena};
+    Made m2 = made_program("made");
+    codegen_object(&again, &header_again, m2.model, m2.program, NULL);
+    expect(strcmp(again.at, c.at) == 0, "the same input gives other bytes");
+}
+
+// Every primitive on every type it takes, and every cast, in one step for each type: the text compiles without a warning.
+static Expr *all_prims(Context *cx, DType type, Expr *a, Expr *b)
+{
+    bool is_float = type_is_float(type);
+    Expr *sum = a;
+    for (int prim = 0; prim < PRIM_COUNT; prim++) {
+        const PrimDef *def = prim_def(prim);
+        bool logic = prim == PRIM_and || prim == PRIM_or || prim == PRIM_not, only_float = strchr(def->c, '(') != NULL &&
+            prim != PRIM_floordiv && prim != PRIM_mod && prim != PRIM_abs && prim != PRIM_min && prim != PRIM_max;
+        if (prim == PRIM_random || (only_float && !is_float) || (logic && type != TYPE_bool))
+            continue;
+        Expr *e = def->operands == 3 ? expr_prim(cx, prim, expr_prim(cx, PRIM_lt, a, b, NULL), b, a)
+                                     : expr_prim(cx, prim, a, def->operands > 1 ? b : NULL, NULL);
+        if (def->result == PRIM_BOOL && type != TYPE_bool)
+            e = expr_prim(cx, PRIM_select, e, a, b);
+        sum = type == TYPE_bool ? expr_prim(cx, PRIM_or, sum, e, NULL) : expr_prim(cx, PRIM_sub, e, sum, NULL);
+    }
+    for (DType from = TYPE_NONE + 1; from < TYPE_COUNT; from++)
+        sum = expr_prim(cx, type == TYPE_bool ? PRIM_or : PRIM_add, sum, expr_cast(cx, type, expr_cast(cx, from, a)), NULL);
+    return sum;
+}
+
+static void test_formulas(const char *cc, const char *folder)
+{
+    Made m = made_new("formulas");
+    Context *cx = m.cx;
+    for (DType type = TYPE_NONE + 1; type < TYPE_COUNT; type++) {
+        Value *x = made_value(&m, VALUE_INPUT, "x", type2(cx, type, m.n, 6)), *y = made_value(&m, VALUE_RESULT, "y", x->type);
+        made_place(&m, x, SPACE_INPUT, 0, 0, type - 1);
+        made_place(&m, y, SPACE_OUTPUT, 0, 0, type - 1);
+        LIST_ADD(cx->arena, m.graph->inputs, x);
+        NamedValue output = {.name = "y", .value = y};
+        LIST_ADD(cx->arena, m.graph->outputs, output);
+        Kernel *kernel = made_kernel(&m, type_def(type)->name, "all primitives");
+        Expr *back = expr_prim(cx, PRIM_sub, expr_whole(cx, 5), expr_index(cx, 1), NULL);
+        Expr *half = expr_prim(cx, PRIM_floordiv, expr_index(cx, 1), expr_whole(cx, 2), NULL);
+        Expr *index[] = {expr_index(cx, 0), back}, *other[] = {expr_index(cx, 0), expr_prim(cx, PRIM_add, half, half, NULL)};
+        Loop *outer = loop_over(cx, 0, AXIS_SERIAL, m.n), *inner = loop_over(cx, 1, AXIS_SERIAL, size_const(cx, 6));
+        loop_add(cx, inner, store2(cx, y, 0, 1, all_prims(cx, type, expr_load(cx, x, 2, index), expr_load(cx, x, 2, other))));
+        loop_add(cx, outer, inner);
+        kernel->loops = outer;
+    }
+    Text c = {.arena = cx->arena}, header = {.arena = cx->arena};
+    codegen_object(&c, &header, m.model, m.program, NULL);
+    expect_text(&c, "[n][5 - i]");
+    expect_text(&c, "[n][i / 2 + i / 2]");
+    const char *at = arena_printf(cx->arena, "%s/formulas", folder);
+    write_file(arena_printf(cx->arena, "%s.c", at), &c);
+    run(arena_printf(cx->arena, "%s " FLAGS " -c %s.c -o %s.o", cc, at, at));
+}
+
+// A training program of the same steps, for each optimiser: it compiles against the runtime's header.
+static void test_train(const char *cc, const char *folder, const char *root)
+{
+    for (int i = 0; optimizer_at(i) != NULL; i++) {
+        Made m = made_program("made");
+        Context *cx = m.cx;
+        Recipe *recipe = NEW(cx->arena, Recipe);
+        *recipe = (Recipe){.batch = 4, .epochs = 1, .optimizer = optimizer_at(i), .seed = 1};
+        LIST_ADD(cx->arena, recipe->splits, ((Split){"train", 1, NULL}));
+        m.model->recipe = recipe;
+        m.graph->loss = m.graph->outputs.at[1].value;
+        Text c = {.arena = cx->arena};
+        codegen_train(&c, m.model, m.program, m.program, NULL);
+        expect_text(&c, "int main(int argc, char **argv) { return mlrt_main(&model, argc, argv); }");
+        const char *at = arena_printf(cx->arena, "%s/train_%s", folder, optimizer_at(i)->name);
+        write_file(arena_printf(cx->arena, "%s.c", at), &c);
+        run(arena_printf(cx->arena, "%s " FLAGS " -I%s/runtime -c %s.c -o %s.o", cc, root, at, at));
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 4) {
+        fprintf(stderr, "usage: codegen CC FOLDER ROOT\n");
+        return 2;
+    }
+    arena = arena_new();
+    test_words();
+    test_loops();
+    test_in_place();
+    test_formulas(argv[1], argv[2]);
+    test_object(argv[1], argv[2]);
+    test_train(argv[1], argv[2], argv[3]);
+    arena_free(arena);
+    return failures > 0;
+}
