@@ -586,7 +586,8 @@ static void print_join(Printer *p, const Loop *loop, DType type, const char *hal
 {
     static const char *const word[] = {[REDUCE_NONE] = "", [REDUCE_SUM] = "mlk_add", [REDUCE_PROD] = "mlk_mul",
                                        [REDUCE_MAX] = "mlk_max2", [REDUCE_MIN] = "mlk_min2"};
-    bool call = !type_is_float(type) || loop->reduce == REDUCE_MAX || loop->reduce == REDUCE_MIN, single = type_is_float(type) && type != TYPE_f64;
+    bool single = type_is_float(type) && type != TYPE_f64;
+    bool call = !type_is_float(type) || loop->reduce == REDUCE_MAX || loop->reduce == REDUCE_MIN;
     if (call)
         text_add(p->out, "%s%s%s(", word[loop->reduce], single ? "" : "_", single ? "" : type_def(type)->name);
     text_add(p->out, half != NULL ? "mlk_load_%s(" : "", half);
@@ -597,6 +598,43 @@ static void print_join(Printer *p, const Loop *loop, DType type, const char *hal
     text_add(p->out, call ? ")" : "");
 }
 
+// How deep in brackets, and whether a line may be broken behind the blank at `at`: after a comma, before an operator.
+static bool may_break(const char *line, size_t at)
+{
+    return line[at] == ' ' && (line[at - 1] == ',' || (strchr("+-*/?:=|&", line[at + 1]) != NULL && line[at + 2] == ' '));
+}
+
+// The best place to break a line that is too long: in its last two thirds, as far out of all brackets as can be, late.
+static size_t break_place(const char *line, size_t length)
+{
+    int depth = 0, least = 1 << 30;
+    size_t best = 0;
+    for (size_t i = 1; i < length; i++) {
+        depth += (line[i] == '(') - (line[i] == ')');
+        if (i >= length / 3 && may_break(line, i) && depth <= least) {
+            least = depth;
+            best = i;
+        }
+    }
+    return best;
+}
+
+// A statement, on as many lines as it needs.
+static void put_statement(Printer *p, const char *line)
+{
+    size_t room = LINE_WIDTH - 4 * (size_t)p->indent;
+    put_indent(p);
+    for (bool first = true; strlen(line) > room; first = false) {
+        size_t at = break_place(line, room);
+        if (at == 0)
+            break;
+        text_add(p->out, "%.*s\n%*s", (int)at, line, 4 * p->indent + 4, "");
+        line += at + 1;
+        room -= first ? 4 : 0;
+    }
+    text_add(p->out, "%s\n", line);
+}
+
 // y = e;  y += e;  y = mlk_max2(y, e);  y = mlk_store_f16(e);
 static void print_assignment(Printer *p, const Loop *loop)
 {
@@ -604,7 +642,8 @@ static void print_assignment(Printer *p, const Loop *loop)
     bool in_memory = loop->target != NULL, joins = loop->kind == LOOP_UPDATE && loop->reduce != REDUCE_NONE;
     const char *half = in_memory && (type == TYPE_f16 || type == TYPE_bf16) ? type_def(type)->name : NULL;
     bool short_form = joins && half == NULL && type_is_float(type) && (loop->reduce == REDUCE_SUM || loop->reduce == REDUCE_PROD);
-    put_indent(p);
+    Text line = {.arena = p->cx->arena}, *out = p->out;
+    p->out = &line;
     print_target(p, loop);
     text_add(p->out, !short_form ? " = " : loop->reduce == REDUCE_SUM ? " += " : " *= ");
     text_add(p->out, half != NULL ? "mlk_store_%s(" : "", half);
@@ -612,15 +651,20 @@ static void print_assignment(Printer *p, const Loop *loop)
         print_join(p, loop, type, half);
     else
         print_expr(p, loop->value);
-    text_add(p->out, half != NULL ? ");\n" : ";\n");
+    text_add(p->out, half != NULL ? ");" : ";");
+    p->out = out;
+    put_statement(p, line.at);
 }
 
 static void print_local(Printer *p, const Loop *loop)
 {
-    put_indent(p);
+    Text line = {.arena = p->cx->arena}, *out = p->out;
+    p->out = &line;
     text_add(p->out, "%s%s %s = ", loop->kind == LOOP_LET ? "const " : "", local_type(loop->type), local_name(p, loop->var));
     print_expr(p, loop->value);
-    text_add(p->out, ";\n");
+    text_add(p->out, ";");
+    p->out = out;
+    put_statement(p, line.at);
 }
 
 static void print_if(Printer *p, const Loop *loop)

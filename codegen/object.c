@@ -182,13 +182,18 @@ static void header_io(Object *o, Text *out)
     text_add(out, "// What a call reads and writes. Arrays are row-major without gaps. Outputs overlap neither inputs nor each other.\n");
     text_add(out, "typedef struct %s_io {\n", m);
     if (o->weights_file == NULL)
-        text_add(out, "    const void *weights;  // %lld bytes, the flat block that `mlc` writes, aligned to 4\n", (long long)o->weight_bytes);
+        text_add(out, "    const void *weights;        // %lld bytes, the flat block that `mlc` writes, aligned to 4\n", (long long)o->weight_bytes);
     for (int i = 0; i < o->sizes.count; i++)
-        text_add(out, "    int64_t %s;  // 1 ... %lld\n", size_name(o->cx, o->sizes.at[i]), (long long)o->sizes.at[i]->bound);
+        {
+        text_add(out, "    int64_t %s;", size_name(o->cx, o->sizes.at[i]));
+        text_pad(out, 32);
+        text_add(out, "// 1 ... %lld\n", (long long)o->sizes.at[i]->bound);
+    }
     for (int i = 0; i < o->ports.count; i++) {
         const Port *port = &o->ports.at[i];
-        text_add(out, "    %s%s *%s;  // %s %s%s", port->input ? "const " : "", port_type(port), port->field,
-                 port->input ? "input" : "output", port_shape(o, port->value),
+        text_add(out, "    %s%s *%s;", port->input ? "const " : "", port_type(port), port->field);
+        text_pad(out, 32);
+        text_add(out, "// %s %s%s", port->input ? "input" : "output", port_shape(o, port->value),
                  port->value->type.dtype == TYPE_f16 ? " f16" : port->value->type.dtype == TYPE_bf16 ? " bf16"
                  : port->value->type.dtype == TYPE_bool ? " 0 or 1" : "");
         if (port->input && port->value->below > 0)
@@ -223,9 +228,9 @@ static int input_count(const Object *o) { return o->infer->graph->inputs.count; 
 static void header_info(Object *o, Text *out)
 {
     const char *m = o->prefix;
-    text_add(out, "typedef struct %s_tensor {\n    char    name[%lld];\n    char    type[8];    // \"f32\", \"i32\", ...\n", m, (long long)longest_name(o));
+    text_add(out, "typedef struct %s_tensor {\n    char    name[%lld], type[8];         // type: \"f32\", \"i32\", ...\n", m, (long long)longest_name(o));
     text_add(out, "    int32_t rank, labels;       // how many labels its last axis has; 0: none\n");
-    text_add(out, "    int64_t dim[8];     // -1: the batch, or a named size\n} %s_tensor;\n\n", m);
+    text_add(out, "    int64_t dim[8];             // -1: the batch, or a named size\n} %s_tensor;\n\n", m);
     text_add(out, "// Names and shapes, in the order of the net.\ntypedef struct %s_description {\n    char    name[%d], version[16];\n", m,
              (int)strlen(o->model->name) + 1);
     text_add(out, "    int64_t weight_bytes, max_batch;\n    int32_t inputs, outputs;\n");
@@ -254,8 +259,11 @@ static void print_header(Object *o, Text *out)
     text_add(out, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
     text_add(out, "enum { %s_ABI = 1, %s_MAX_BATCH = %lld };\n\n", m, m, (long long)o->max_batch);
     text_add(out, "typedef enum %s_status {\n", m);
-    for (int i = 0; i < COUNT(status_rows); i++)
-        text_add(out, "    %s_%s%s  // %s\n", m, status_rows[i].name, i + 1 < COUNT(status_rows) ? "," : "", status_rows[i].text);
+    for (int i = 0; i < COUNT(status_rows); i++) {
+        text_add(out, "    %s_%s%s", m, status_rows[i].name, i + 1 < COUNT(status_rows) ? "," : "");
+        text_pad(out, strlen(m) + 22);
+        text_add(out, "// %s\n", status_rows[i].text);
+    }
     text_add(out, "} %s_status;\n\n", m);
     header_io(o, out);
     header_info(o, out);
@@ -367,38 +375,28 @@ static void print_arena_bytes(Object *o)
              (long long)o->max_batch, (long long)o->arena_bytes);
 }
 
-// How many elements a value has, in the names that m_check and m_run know: batch, io->T.
-static const char *count_text(Object *o, const Value *value)
+// How many elements a value has, in the named sizes; `p` notes which.
+static const char *count_text(Printer *p, const Value *value)
 {
-    Text text = {.arena = o->cx->arena};
-    Printer p = printer_new(o->infer, &dialect_c, "infer", &text);
-    text_add(&text, "(int64_t)1");
+    Text text = {.arena = p->cx->arena};
     for (int i = 0; i < value->type.shape.rank; i++) {
-        text_add(&text, " * (");
-        print_size(&p, &text, value->type.shape.dim[i]);
-        text_add(&text, ")");
+        Text dim = {.arena = p->cx->arena};
+        print_size(p, &dim, value->type.shape.dim[i]);
+        text_add(&text, i > 0 ? " * " : "");
+        text_add(&text, strchr(dim.at, ' ') != NULL ? "(%s)" : "%s", dim.at);
     }
-    return text.at;
+    return text.at != NULL ? text.at : "1";
 }
 
-// The named sizes as locals, where a text uses them.
-static void print_size_locals(Object *o, const char *used)
+// The named sizes that a text uses, as locals.
+static void print_size_locals(Object *o, const Printer *p)
 {
-    const Symbol *all[17];
-    int count = 0;
-    if (o->batch != NULL)
-        all[count++] = o->batch;
-    for (int i = 0; i < o->sizes.count && count < COUNT(all); i++)
-        all[count++] = o->sizes.at[i];
-    for (int i = 0; i < count; i++) {
-        const char *name = size_name(o->cx, all[i]);
-        if (strstr(used, name) == NULL)
-            continue;
-        if (all[i]->batch)
+    for (int i = 0; i < p->sizes.count; i++) {
+        const char *name = size_name(o->cx, p->sizes.at[i]);
+        if (p->sizes.at[i]->batch)
             text_add(o->out, "    const int64_t %s = batch;\n", name);
         else
             text_add(o->out, "    const int64_t %s = io->%s;\n", name, name);
-        text_add(o->out, "    (void)%s;\n", name);
     }
 }
 
@@ -407,39 +405,61 @@ static void refuse(Object *o, Text *out, const char *condition, const char *stat
     text_add(out, "    if (%s)\n        return %s_%s;\n", condition, o->prefix, status);
 }
 
+// One condition of all ports: "io->image" stands for $ in the format.
+static void refuse_any(Object *o, Text *out, const char *format, const char *status, bool (*asked)(const Port *port))
+{
+    Text condition = {.arena = o->cx->arena};
+    size_t line = 0;
+    for (int i = 0; i < o->ports.count; i++) {
+        const Port *port = &o->ports.at[i];
+        if (!asked(port))
+            continue;
+        bool wrap = condition.length - line > LINE_WIDTH - 50;
+        if (wrap)
+            line = condition.length;
+        text_add(&condition, condition.at == NULL ? "" : wrap ? " ||\n        " : " || ");
+        for (const char *at = format; *at != 0; at++)
+            if (*at == '$')
+                text_add(&condition, "io->%s", port->field);
+            else if (*at == '#')
+                text_add(&condition, "%d", type_def(port->value->type.dtype)->bytes);
+            else
+                text_put(&condition, at, 1);
+    }
+    if (condition.at != NULL)
+        refuse(o, out, condition.at, status);
+}
+
+static bool every_port(const Port *port) { return port->value != NULL; }
+static bool aligned_port(const Port *port) { return type_def(port->value->type.dtype)->bytes > 1; }
+
 static void check_pointers(Object *o, Text *out)
 {
     Arena *arena = o->cx->arena;
     refuse(o, out, "io == NULL || arena == NULL", "NULL_POINTER");
     if (o->weights_file == NULL)
         refuse(o, out, "io->weights == NULL", "NULL_POINTER");
-    for (int i = 0; i < o->ports.count; i++)
-        refuse(o, out, arena_printf(arena, "io->%s == NULL", o->ports.at[i].field), "NULL_POINTER");
+    refuse_any(o, out, "$ == NULL", "NULL_POINTER", every_port);
     refuse(o, out, arena_printf(arena, "batch < 1 || batch > %lld", (long long)o->max_batch), "BAD_BATCH");
     for (int i = 0; i < o->sizes.count; i++) {
         const char *name = size_name(o->cx, o->sizes.at[i]);
         refuse(o, out, arena_printf(arena, "io->%s < 1 || io->%s > %lld", name, name, (long long)o->sizes.at[i]->bound), "BAD_SIZE");
     }
-    refuse(o, out, arena_printf(arena, "!is_aligned(arena, %d)", ARENA_ALIGNMENT), "BAD_ALIGNMENT");
-    if (o->weights_file == NULL)
-        refuse(o, out, "!is_aligned(io->weights, 4)", "BAD_ALIGNMENT");
-    for (int i = 0; i < o->ports.count; i++) {
-        int bytes = type_def(o->ports.at[i].value->type.dtype)->bytes;
-        if (bytes > 1)
-            refuse(o, out, arena_printf(arena, "!is_aligned(io->%s, %d)", o->ports.at[i].field, bytes), "BAD_ALIGNMENT");
-    }
+    refuse(o, out, arena_printf(arena, o->weights_file == NULL ? "!is_aligned(arena, %d) || !is_aligned(io->weights, 4)"
+                                                               : "!is_aligned(arena, %d)", ARENA_ALIGNMENT), "BAD_ALIGNMENT");
+    refuse_any(o, out, "!is_aligned($, #)", "BAD_ALIGNMENT", aligned_port);
     refuse(o, out, arena_printf(arena, "arena_bytes < %lld", (long long)o->arena_bytes), "SMALL_ARENA");
 }
 
-static void check_indices(Object *o, Text *out)
+static void check_indices(Object *o, Printer *p)
 {
     for (int i = 0; i < input_count(o); i++) {
         const Port *port = &o->ports.at[i];
         const DType type = port->value->type.dtype;
         if (port->value->below <= 0 || (type != TYPE_i32 && type != TYPE_i64 && type != TYPE_u8))
             continue;
-        refuse(o, out, arena_printf(o->cx->arena, "!indices_inside_%s(io->%s, %s, %lld)", type_def(type)->name, port->field,
-                                    count_text(o, port->value), (long long)port->value->below), "BAD_INDEX");
+        refuse(o, p->out, arena_printf(o->cx->arena, "!indices_inside_%s(io->%s, %s, %lld)", type_def(type)->name, port->field,
+                                       count_text(p, port->value), (long long)port->value->below), "BAD_INDEX");
     }
 }
 
@@ -447,11 +467,12 @@ static void print_check(Object *o)
 {
     Text checks = {.arena = o->cx->arena}, indices = {.arena = o->cx->arena};
     check_pointers(o, &checks);
-    check_indices(o, &indices);
+    Printer p = printer_new(o->infer, &dialect_c, "infer", &indices);
+    check_indices(o, &p);
     text_add(o->out, "static %s_status check(const %s_io *io, int64_t batch, const void *arena, size_t arena_bytes)\n{\n%s", o->prefix,
              o->prefix, checks.at);
     if (indices.at != NULL) {
-        print_size_locals(o, indices.at);
+        print_size_locals(o, &p);
         text_add(o->out, "%s", indices.at);
     }
     text_add(o->out, "    return %s_OK;\n}\n\n", o->prefix);
@@ -480,18 +501,18 @@ static void print_run_struct(Object *o)
 static void print_copies(Object *o)
 {
     Text copies = {.arena = o->cx->arena};
+    Printer p = printer_new(o->infer, &dialect_c, "infer", &copies);
     for (int i = input_count(o); i < o->ports.count; i++) {
         const Port *port = &o->ports.at[i];
         const Buffer *home = buffer_home(o->infer, port->value);
         if (home != NULL && home->space == SPACE_OUTPUT && home->index == i - input_count(o))
             continue;
-        Printer p = printer_new(o->infer, &dialect_c, "infer", &copies);
         text_add(&copies, "    memcpy(run->out[%d], ", i - input_count(o));
         put_place(&p, port->value, &copies);
-        text_add(&copies, ", (size_t)(%s) * %d);\n", count_text(o, port->value), type_def(port->value->type.dtype)->bytes);
+        text_add(&copies, ", (size_t)(%s) * %d);\n", count_text(&p, port->value), type_def(port->value->type.dtype)->bytes);
     }
     if (copies.at != NULL) {
-        print_size_locals(o, copies.at);
+        print_size_locals(o, &p);
         text_add(o->out, "%s", copies.at);
     }
 }

@@ -264,7 +264,7 @@ static void print_sweep_body(Text *out, Context *cx, const OptimizerDef *def)
                      hoisted.names.at[i], printed(cx, hoisted.exprs.at[i]));
     print_hypers(out, def, rest.at != NULL ? rest.at : "");
     text_add(out, "%s", rest.at != NULL ? rest.at : "");
-    text_add(out, "#pragma omp simd\n    for (int64_t i = from; i < end; i++) {\n        float p = param[i], g = grad[i]");
+    text_add(out, "    #pragma omp simd\n    for (int64_t i = from; i < end; i++) {\n        float p = param[i], g = grad[i]");
     for (int i = 0; i < def->n_states; i++)
         text_add(out, ", %s = state_%s[i]", def->state[i], def->state[i]);
     text_add(out, ";\n");
@@ -284,11 +284,12 @@ static void print_sweep(Text *out, Context *cx, const OptimizerDef *def)
     put_remark(out, def->scalars);
     text_add(out, "\n//   for each element:        ");
     put_remark(out, def->formula);
-    text_add(out, "\nstatic void %s_sweep(const double *hyper, uint64_t step, float *restrict param, const float *restrict grad",
-             def->name);
+    int column = (int)strlen(def->name) + 19;
+    text_add(out, "\nstatic void %s_sweep(const double *hyper, uint64_t step, float *restrict param, const float *restrict grad,\n%*s",
+             def->name, column, "");
     for (int i = 0; i < def->n_states; i++)
-        text_add(out, ",\n%*sfloat *restrict state_%s", (int)strlen(def->name) + 19, "", def->state[i]);
-    text_add(out, ", int64_t from, int64_t end)\n{\n");
+        text_add(out, "float *restrict state_%s, ", def->state[i]);
+    text_add(out, "int64_t from, int64_t end)\n{\n");
     if (!word_in(def->scalars, "t") && !word_in(def->formula, "t"))
         text_add(out, "    (void)step;\n");
     print_sweep_body(out, cx, def);

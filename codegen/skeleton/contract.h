@@ -5,6 +5,7 @@
 #else
 #pragma GCC optimize("fp-contract=off")
 #endif
+#pragma GCC diagnostic ignored "-Wunknown-pragmas"  // of omp simd, for a compiler without -fopenmp-simd
 #if defined(__clang__)
 #pragma clang diagnostic ignored "-Wpass-failed"  // a loop that may become vector code need not
 #endif

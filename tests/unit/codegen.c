@@ -317,6 +317,78 @@ static void test_object(const char *cc, const char *folder)
     expect(strcmp(again.at, c.at) == 0, "the same input gives other bytes");
 }
 
+// Weights in the object, an index input that is checked, two named sizes, an output that is an input, labels.
+static Made made_lookup(void)
+{
+    Made m = made_new("lookup");
+    Context *cx = m.cx;
+    Size length = size_symbol(cx, "T", 8), dims[] = {m.n, length};
+    Value *index = made_value(&m, VALUE_INPUT, "index", type_of(TYPE_i32, 2, dims));
+    index->below = 3;
+    Param *param = NEW(cx->arena, Param);
+    *param = (Param){.path = "table.weight", .type = type2(cx, TYPE_f32, size_const(cx, 3), 2)};
+    LIST_ADD(cx->arena, m.model->params, param);
+    Value *table = made_value(&m, VALUE_PARAM, "table.weight", param->type);
+    table->param = param;
+    Size dims3[] = {m.n, length, size_const(cx, 2)};
+    Value *y = made_value(&m, VALUE_RESULT, "y", type_of(TYPE_f32, 3, dims3));
+    made_place(&m, index, SPACE_INPUT, 0, 0, 0);
+    made_place(&m, y, SPACE_OUTPUT, 0, 0, 0);
+    LIST_ADD(cx->arena, m.graph->inputs, index);
+    NamedValue out = {.name = "y", .value = y}, same = {.name = "same", .value = index};
+    LIST_ADD(cx->arena, m.graph->outputs, out);
+    LIST_ADD(cx->arena, m.graph->outputs, same);
+    static const char *names[] = {"left \"and\"", "right"};
+    LIST_ADD(cx->arena, m.model->labels, ((Labels){"y", 2, names}));
+    Kernel *kernel = made_kernel(&m, "table", "y[n, t] = table[index[n, t]]");
+    Expr *row = expr_cast(cx, TYPE_i64, load2(cx, index, 0, 1)), *at[] = {row, expr_index(cx, 2)};
+    Loop *n = loop_over(cx, 0, AXIS_PARALLEL, m.n), *t = loop_over(cx, 1, AXIS_SERIAL, length);
+    Loop *i = loop_over(cx, 2, AXIS_VECTOR, size_const(cx, 2)), *store = store2(cx, y, 0, 1, expr_load(cx, table, 2, at));
+    store->index[store->count++] = expr_index(cx, 2);
+    loop_add(cx, i, store);
+    loop_add(cx, t, i);
+    loop_add(cx, n, t);
+    kernel->loops = n;
+    return m;
+}
+
+static const char lookup_user[] =
+    "#include \"lookup.h\"\n#include <string.h>\n"
+    "int main(void)\n{\n"
+    "    static char arena[64] __attribute__((aligned(64)));\n"
+    "    static int32_t index[2][3] = {{0, 1, 2}, {2, 2, 1}}, same[2][3];\n"
+    "    static float y[2][3][2];\n"
+    "    lookup_io io = {3, &index[0][0], &y[0][0][0], &same[0][0]};\n"
+    "    if (lookup_run(&io, 2, arena, sizeof arena) != lookup_OK) return 1;\n"
+    "    for (int i = 0; i < 12; i++) if ((&y[0][0][0])[i] != (float)(2 * (&index[0][0])[i / 2] + i % 2)) return 2;\n"
+    "    if (memcmp(index, same, sizeof same) != 0) return 3;\n"
+    "    index[1][2] = 3;\n"
+    "    if (lookup_run(&io, 2, arena, sizeof arena) != lookup_BAD_INDEX) return 4;\n"
+    "    if (lookup_run(&io, 1, arena, sizeof arena) != lookup_OK) return 5;\n"
+    "    io.T = 9;\n"
+    "    if (lookup_run(&io, 1, arena, sizeof arena) != lookup_BAD_SIZE) return 6;\n"
+    "    if (strcmp(lookup_label(0, 0), \"left \\\"and\\\"\") != 0 || lookup_label(0, 2) != 0 || lookup_label(1, 0) != 0) return 7;\n"
+    "    return lookup_run(&io, 1, 0, 64) == lookup_NULL_POINTER ? 0 : 8;\n}\n";
+
+static void test_weights(const char *cc, const char *folder)
+{
+    Made m = made_lookup();
+    Context *cx = m.cx;
+    const float weights[] = {0, 1, 2, 3, 4, 5};
+    Text c = {.arena = cx->arena}, header = c, program = c, bytes = c;
+    text_put(&bytes, (const char *)weights, sizeof weights);
+    text_put(&program, lookup_user, strlen(lookup_user));
+    const char *at = arena_printf(cx->arena, "%s/lookup", folder);
+    write_file(arena_printf(cx->arena, "%s weights.bin", at), &bytes);
+    codegen_object(&c, &header, m.model, m.program, arena_printf(cx->arena, "%s weights.bin", at));
+    write_file(arena_printf(cx->arena, "%s.c", at), &c);
+    write_file(arena_printf(cx->arena, "%s.h", at), &header);
+    write_file(arena_printf(cx->arena, "%s_user.c", at), &program);
+    run(arena_printf(cx->arena, "%s " FLAGS " -fPIC -c %s.c -o %s.o", cc, at, at));
+    run(arena_printf(cx->arena, "! nm %s.o | grep ' [bBdDC] '", at));
+    run(arena_printf(cx->arena, "%s " FLAGS " %s_user.c %s.o -lm -o %s && %s", cc, at, at, at, at));
+}
+
 // Every primitive on every type it takes, and every cast, in one step for each type: the text compiles without a warning.
 static Expr *all_prims(Context *cx, DType type, Expr *a, Expr *b)
 {
@@ -400,6 +472,7 @@ int main(int argc, char **argv)
     test_in_place();
     test_formulas(argv[1], argv[2]);
     test_object(argv[1], argv[2]);
+    test_weights(argv[1], argv[2]);
     test_train(argv[1], argv[2], argv[3]);
     arena_free(arena);
     return failures > 0;
