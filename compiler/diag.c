@@ -208,7 +208,7 @@ void diag_help(Diag *diag, const char *format, ...)
 
 bool diag_help_nearest(Diag *diag, const char *word, const char *const *candidates, int count)
 {
-    const char *near = name_nearest(word, candidates, count);
+    const char *near = strlen(word) > 1 ? name_nearest(word, candidates, count) : NULL;
     if (near != NULL)
         diag_help(diag, "did you mean %s?", near);
     return near != NULL;

@@ -108,6 +108,7 @@ static void read_import(Net *net, SourceFile *file, Ast *s, const Chain *chain)
     }
     const char *path = import_path(net, file, s->a, name);
     SourceFile *imported = path != NULL ? read_file(net, path, s->a->place, chain, with_values(net, file, s)) : NULL;
+    net->import_failed |= imported == NULL;
     if (imported == NULL)
         return;
     check_with(net, imported, s);
@@ -193,25 +194,37 @@ static void read_declaration(Net *net, SourceFile *file, Ast *s, const Chain *ch
     }
 }
 
-static SourceFile *read_file(Net *net, const char *path, DiagPlace place, const Chain *outer, Map *with)
+static NetFile *parsed_file(Net *net, const char *path, DiagPlace place)
 {
+    NetFile *file = map_get(net->parsed, path);
     const char *bytes = NULL, *why = "";
     int length = 0;
+    if (file != NULL)
+        return file;
+    if (!net->options->load(net->options->user, path, &bytes, &length, &why)) {
+        report_file(net, place, path, why);
+        return NULL;
+    }
+    int source = diag_add_source(net->cx->diag, path, bytes, length);
+    file = net_parse(net->cx->diag, net->arena, net->cx->names, source, false);
+    map_set(net->parsed, path, file);
+    return file;
+}
+
+static SourceFile *read_file(Net *net, const char *path, DiagPlace place, const Chain *outer, Map *with)
+{
     if (!chain_allows(net, place, outer, path))
         return NULL;
     SourceFile *known = with == NULL || map_count(with) == 0 ? map_get(net->files, path) : NULL;
     if (known != NULL)
         return known;
-    if (!net->options->load(net->options->user, path, &bytes, &length, &why)) {
-        report_file(net, place, path, why);
+    NetFile *parsed = parsed_file(net, path, place);
+    if (parsed == NULL || parsed->broken)
         return NULL;
-    }
     SourceFile *file = NEW(net->arena, SourceFile);
     *file = (SourceFile){.path = path, .blocks = map_new(net->arena), .params = map_new(net->arena),
                          .param_asts = map_new(net->arena), .main = outer == NULL};
-    file->file = net_parse(net->cx->diag, net->arena, net->cx->names, diag_add_source(net->cx->diag, path, bytes, length), false);
-    if (file->file->broken)
-        return NULL;
+    file->file = parsed;
     Chain chain = {path, outer, outer != NULL ? outer->depth + 1 : 0};
     for (int i = 0; i < file->file->body->count; i++)
         read_declaration(net, file, file->file->body->items[i], &chain, with);
@@ -294,7 +307,8 @@ Model *net_read(Context *cx, const char *path, const NetOptions *options)
 {
     Net *net = NEW(cx->arena, Net);
     int errors = cx->diag->errors;
-    *net = (Net){.cx = cx, .arena = cx->arena, .options = options, .files = map_new(cx->arena), .params = map_new(cx->arena)};
+    *net = (Net){.cx = cx, .arena = cx->arena, .options = options, .files = map_new(cx->arena), .params = map_new(cx->arena),
+                 .parsed = map_new(cx->arena)};
     net->model = NEW(cx->arena, Model);
     net->model->cx = cx;
     net->model->path = path;
@@ -304,7 +318,7 @@ Model *net_read(Context *cx, const char *path, const NetOptions *options)
     if (cx->symbols == NULL)
         cx->symbols = map_new(cx->arena);
     net->main = read_file(net, path, (DiagPlace){0}, NULL, NULL);
-    if (net->main == NULL)
+    if (net->main == NULL || net->import_failed)
         return NULL;
     if (net->main->net == NULL) {
         diag_report(cx->diag, (DiagPlace){net->main->file->source, 0, 0}, MESSAGE_E0412);

@@ -107,6 +107,8 @@ typedef struct InitRule { Layer *layer; const char *prefix; Ast **selectors; int
 
 typedef struct UsedName { const char *what; DiagPlace place; } UsedName;    // the op that a name belongs to
 
+typedef struct Known { const Ast *ast; Val val; } Known;
+
 typedef struct NetCall {        // a net called like a block
     const Val *args;
     int n_args, next;           // which argument the next `input` takes
@@ -120,7 +122,9 @@ typedef struct Net {            // one model being read
     const NetOptions *options;
     Model *model;
     Map *files;                 // SourceFile by path
+    Map *parsed;                // NetFile by path: read once, however often it is imported
     int imports;
+    bool import_failed;
     SourceFile *main;
     Map *params;                // Param by path
     bool *used_settings;        // which -D were used
@@ -133,6 +137,7 @@ typedef struct Net {            // one model being read
     LIST(InitRule) inits;
     LIST(Frame) frames;
     Scope *top;                 // names of the net
+    LIST(Known) known;          // arguments that were evaluated to see whether they are numbers
     const char *deciding;       // what a comparison of sizes would decide: "an if"; NULL
     NetCall *inner;             // inside a net that is called, NULL in the net itself
     struct Train *train;

@@ -589,9 +589,23 @@ static Layer *layer_of_call(Net *net, Scope *scope, const BlockDef *block, const
     return layer;
 }
 
+static int count_inputs(const BlockDef *block)
+{
+    int n = 0;
+    for (int i = 0; i < block->ast->count; i++)
+        n += block->ast->items[i]->kind == AST_INPUT;
+    return n;
+}
+
 static Val call_net(Net *net, Scope *scope, Ast *call, BlockDef *block, Layer *layer)
 {
     NetCall inner = {.ast = call}, *outer = net->inner;
+    int inputs = count_inputs(block);
+    if (call->count != inputs) {
+        diag_report(net->cx->diag, call->place, MESSAGE_E0210, block->name, count_text(net, inputs), call->count);
+        note_frames(net);
+        return (Val){0};
+    }
     Val *args = NEW_ARRAY(net->arena, Val, call->count + 1);
     bool good = true;
     for (int i = 0; i < call->count; i++) {
@@ -612,8 +626,6 @@ static Val call_net(Net *net, Scope *scope, Ast *call, BlockDef *block, Layer *l
     net->in_train = in_train;
     net->inner = outer;
     net->frames.count--;
-    if (inner.next < inner.n_args || inner.results.count == 0)
-        diag_report(net->cx->diag, call->place, MESSAGE_E0210, block->name, count_text(net, inner.next), call->count);
     if (inner.results.count == 0)
         return (Val){0};
     return inner.results.count == 1 ? inner.results.at[0]

@@ -460,6 +460,26 @@ static void report_no_op(Net *net, Scope *scope, const Ast *callee)
     note_frames(net);
 }
 
+// An argument is evaluated once, to see whether the call is one of numbers; if it is not, the op's own reading of its
+// arguments finds the value here.
+static Val eval_once(Net *net, Scope *scope, Ast *ast)
+{
+    Val v = eval(net, scope, ast);
+    LIST_ADD(net->arena, net->known, ((Known){ast, v}));
+    return v;
+}
+
+static bool is_known(Net *net, const Ast *ast, Val *v)
+{
+    for (int i = net->known.count - 1; i >= 0; i--)
+        if (net->known.at[i].ast == ast) {
+            *v = net->known.at[i].val;
+            net->known.at[i].ast = NULL;
+            return true;
+        }
+    return false;
+}
+
 // floor(W / 4) of sizes: the quotient need not be whole.
 static bool floor_of_sizes(Net *net, Scope *scope, Ast *call, Val *result)
 {
@@ -469,7 +489,7 @@ static bool floor_of_sizes(Net *net, Scope *scope, Ast *call, Val *result)
     Ast *quotient = inside(call->items[0]);
     if (quotient->kind != AST_BINARY || quotient->text[0] != '/')
         return false;
-    Val a = eval(net, scope, quotient->a), b = eval(net, scope, quotient->b);
+    Val a = eval_once(net, scope, quotient->a), b = eval_once(net, scope, quotient->b);
     int64_t n;
     if (a.kind == VAL_NONE || b.kind == VAL_NONE) {
         *result = (Val){0};
@@ -493,7 +513,7 @@ static bool number_call(Net *net, Scope *scope, Ast *call, Val *result)
     for (int i = 0; i < call->count; i++) {
         if (call->items[i]->kind == AST_ARGUMENT)
             return false;
-        args[i] = eval(net, scope, call->items[i]);
+        args[i] = eval_once(net, scope, call->items[i]);
         if (args[i].kind == VAL_NONE) {
             *result = (Val){0};
             return true;
@@ -524,7 +544,7 @@ static bool callee_of(Net *net, Scope *scope, Ast *callee, Val *what)
     return what->kind != VAL_NONE;
 }
 
-static Val eval_call(Net *net, Scope *scope, Ast *call, const char *name)
+static Val eval_any_call(Net *net, Scope *scope, Ast *call, const char *name)
 {
     Val result = {0}, what = {0};
     if (call->a->kind != AST_NAME) {
@@ -538,6 +558,14 @@ static Val eval_call(Net *net, Scope *scope, Ast *call, const char *name)
     if (!callee_of(net, scope, call->a, &what))
         return (Val){0};
     return what.kind == VAL_BLOCK ? call_block(net, scope, call, what.block, name) : call_op(net, scope, call, what.op, name);
+}
+
+static Val eval_call(Net *net, Scope *scope, Ast *call, const char *name)
+{
+    int known = net->known.count;
+    Val v = eval_any_call(net, scope, call, name);
+    net->known.count = known;
+    return v;
 }
 
 static Val eval_at(Net *net, Scope *scope, Ast *ast)
@@ -559,6 +587,9 @@ static Val eval_path(Net *net, Scope *scope, Ast *ast)
 
 Val eval(Net *net, Scope *scope, Ast *ast)
 {
+    Val known;
+    if (net->known.count > 0 && is_known(net, ast, &known))
+        return known;
     switch (ast->kind) {
     case AST_NAME:     return eval_name(net, scope, ast);
     case AST_NUMBER:   return (Val){.kind = VAL_NUMBER, .number = *ast->number};

@@ -98,7 +98,7 @@ void report_unknown(Net *net, Scope *scope, const Ast *ast, const char *name, co
         add_names(net, &list, s->names);
     add_names(net, &list, scope->file->params);
     diag_report(net->cx->diag, ast->place, MESSAGE_E0203, name);
-    const char *near = name_nearest(name, list.at, list.count);
+    const char *near = strlen(name) > 1 ? name_nearest(name, list.at, list.count) : NULL;
     if (near != NULL)
         diag_help(net->cx->diag, "did you mean %s?%s%s", near, also[0] != 0 ? " " : "", also);
     else if (also[0] != 0)

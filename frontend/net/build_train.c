@@ -150,10 +150,15 @@ static void group_line(Net *net, Scope *scope, Ast *s, const OptimizerDef *def, 
             report_no_arg(net, s->items[0], def->name, def->arg, def->n_args);
         return;
     }
+    bool *done = NEW_ARRAY(net->arena, bool, net->model->params.count + 1);      // a line holds once for each parameter
     for (int k = 0; k < s->other_count; k++) {
         int count = select_params(net, scope, s->others[k], "", selected);
         for (int i = 0; i < count; i++) {
-            double *own = args[map_index(net, selected[i])];
+            int index = map_index(net, selected[i]);
+            double *own = args[index];
+            if (done[index])
+                continue;
+            done[index] = true;
             Scope *inner = scope_new(net, SCOPE_BRANCH, scope, scope->file, scope->layer);
             for (int a = 0; a < def->n_args; a++) {
                 Binding *b = NEW(net->arena, Binding);

@@ -426,6 +426,8 @@ static int yyreport_syntax_error(const yypcontext_t *context, Tokens *t)
     } else {
         diag_report(t->diag, place, MESSAGE_E0110, found, expected_text(t, &e));
         note_open_bracket(t);
+        if (e.value && kind >= YYSYMBOL_AND && kind <= YYSYMBOL_WITH)
+            diag_help(t->diag, "%s is a reserved word; it can be a name of an argument only", found);
     }
     tokens_recover(t);
     return 0;

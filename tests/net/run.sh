@@ -6,7 +6,8 @@ cd "$(dirname "$0")" || exit 2
 passed=0
 failed=0
 out=$(mktemp) || exit 2
-trap 'rm -f "$out"' EXIT
+examples=$(mktemp -d) || exit 2
+trap 'rm -rf "$out" "$examples"' EXIT
 for net in *.net; do
     [ "${net#part_}" = "$net" ] || continue             # parts that others import
     options=$(sed -n '1s/^# options: //p' "$net")
@@ -23,6 +24,18 @@ for net in *.net; do
         failed=$((failed + 1))
         echo "FAIL $net (exit $code)"
         diff "$want" "$out" | head -20
+    fi
+done
+# The examples of the language reference: each ```net fence is a whole file.
+awk -v to="$examples" '/^```net$/ { file = sprintf("%s/example_%02d.net", to, ++n); next } /^```/ { file = "" }
+                       file != "" { print > file }' ../../frontend/net/LANGUAGE.md
+for net in "$examples"/*.net; do
+    if "$mlc" check "$net" >"$out" 2>&1 && [ ! -s "$out" ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAIL LANGUAGE.md, $(basename "$net")"
+        head -20 "$out"
     fi
 done
 echo "$passed passed, $failed failed"
