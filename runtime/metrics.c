@@ -58,7 +58,7 @@ int64_t mlrt_confusion_classes(const MlrtMetric *metric, const MlrtPort *port)
 
 bool mlrt_is_better(double value, double best, int better)
 {
-    if (isnan(value))
+    if (!isfinite(value))
         return false;
     return isnan(best) || (better > 0 ? value > best : value < best);
 }

@@ -13,7 +13,8 @@ int64_t mlrt_confusion_classes(const MlrtMetric *metric, const MlrtPort *port);
 
 int64_t mlrt_port_count(const MlrtPort *port);          // elements of a sample, or of all where it is no batch
 
-// True if `value` is better than `best`; NaN never is. better: +1 higher, -1 lower.
+// True if `value` is better than `best`; NaN and infinities never are, and anything else is better than a NaN.
+// better: +1 higher, -1 lower.
 bool mlrt_is_better(double value, double best, int better);
 
 #endif

@@ -1,0 +1,176 @@
+// progress.c: the line  epoch 3/20  412/938 ━━━━╸──  loss 0.2134  lr 8.7e-04  grad 1.32  12.4k img/s  data 2%  0:31<0:40  all 13:20
+// `data` is the share of time spent on gathering batches, a<b the time of the epoch so far and still to come, `all` what the
+// whole run still takes.
+#include "progress.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BAR = 10 };
+
+double mlrt_clock_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static bool is_set(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value;
+}
+
+// --color, then NO_COLOR, then CLICOLOR_FORCE or FORCE_COLOR, then whether a person looks at it.
+static bool wants_color(const char *when, bool terminal)
+{
+    if (when && strcmp(when, "auto") != 0)
+        return strcmp(when, "always") == 0;
+    if (is_set("NO_COLOR"))
+        return false;
+    return is_set("CLICOLOR_FORCE") || is_set("FORCE_COLOR") || terminal;
+}
+
+void mlrt_progress_begin(MlrtProgress *p, const MlrtModel *model, bool quiet, const char *when_color, int64_t step)
+{
+    const char *term = getenv("TERM");
+    bool image = model->n_inputs > 0 && (strcmp(model->input[0].name, "image") == 0 || strcmp(model->input[0].name, "pixels") == 0);
+    double now = mlrt_clock_now();
+    *p = (MlrtProgress){.quiet = quiet, .begun = now, .epoch_begun = now, .shown = now, .first_step = step, .epoch_first = step,
+                        .unit = image ? "img/s" : "rows/s"};
+    p->terminal = isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
+    p->color = wants_color(when_color, p->terminal);
+}
+
+void mlrt_progress_epoch(MlrtProgress *p, int64_t step)
+{
+    p->epoch_begun = mlrt_clock_now();
+    p->epoch_first = step;
+}
+
+MlrtText mlrt_text_time(double seconds)
+{
+    MlrtText t;
+    long long s = seconds > 0 && seconds < 1e12 ? (long long)(seconds + 0.5) : 0;
+    if (s < 3600)
+        snprintf(t.text, sizeof t.text, "%lld:%02lld", s / 60, s % 60);
+    else
+        snprintf(t.text, sizeof t.text, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
+    return t;
+}
+
+MlrtText mlrt_text_count(int64_t count)
+{
+    MlrtText t;
+    char digits[24];
+    int length = snprintf(digits, sizeof digits, "%" PRId64, count), used = 0;
+    for (int i = 0; i < length; i++) {
+        t.text[used++] = digits[i];
+        if (i < length - 1 && (length - i - 1) % 3 == 0 && digits[i] != '-')
+            t.text[used++] = ',';
+    }
+    t.text[used] = 0;
+    return t;
+}
+
+static MlrtText text_rate(double rate)
+{
+    MlrtText t;
+    const char *unit = rate >= 1e6 ? "M" : rate >= 1e4 ? "k" : "";
+    double value = rate / (rate >= 1e6 ? 1e6 : rate >= 1e4 ? 1e3 : 1);
+    snprintf(t.text, sizeof t.text, value < 100 && *unit ? "%.1f%s" : "%.0f%s", value, unit);
+    return t;
+}
+
+static void draw_bar(char *to, double done)
+{
+    int halves = (int)(done * 2 * BAR);
+    for (int i = 0; i < BAR; i++)
+        to = stpcpy(to, halves >= 2 * i + 2 ? "━" : halves == 2 * i + 1 ? "╸" : "─");
+}
+
+static void line_text(const MlrtProgress *p, const MlrtMoment *m, char *line, size_t size)
+{
+    char bar[4 * BAR + 1] = "";
+    double now = mlrt_clock_now(), spent = now - p->begun, in_epoch = now - p->epoch_begun;
+    double per_step = spent / (double)(m->step > p->first_step ? m->step - p->first_step : 1);
+    double left = per_step * (double)(m->epoch_steps - m->epoch_step), all = per_step * (double)(m->all_steps - m->step);
+    if (p->terminal)
+        draw_bar(bar, (double)m->epoch_step / (double)m->epoch_steps);
+    snprintf(line, size, "epoch %" PRId64 "/%" PRId64 "  %" PRId64 "/%" PRId64 "%s%s  loss %.4f  lr %.1e  grad %.2f  %s %s  data %.0f%%  "
+             "%s<%s  all %s", m->epoch, m->epochs, m->epoch_step, m->epoch_steps, *bar ? " " : "", bar, m->loss, m->lr, m->norm,
+             text_rate((double)m->rows / (per_step > 0 ? per_step : 1e-9)).text, p->unit,
+             spent > 0 ? 100 * p->waited / spent : 0, mlrt_text_time(in_epoch).text, mlrt_text_time(left).text, mlrt_text_time(all).text);
+}
+
+// The line cut to `columns` characters; the bytes of one character stay together.
+static void cut(char *line, int columns)
+{
+    for (char *at = line; *at; at++) {
+        if (((unsigned char)*at & 0xC0) != 0x80 && columns-- <= 0) {
+            *at = 0;
+            return;
+        }
+    }
+}
+
+static int terminal_columns(void)
+{
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col - 1 : 79;
+}
+
+void mlrt_progress_step(MlrtProgress *p, const MlrtMoment *m)
+{
+    double now = mlrt_clock_now();
+    char line[400];
+    if (p->quiet || now - p->shown < (p->terminal ? 0.1 : 30))
+        return;
+    p->shown = now;
+    line_text(p, m, line, sizeof line);
+    if (p->terminal) {
+        cut(line, terminal_columns());
+        fprintf(stderr, "\r%s\033[K", line);
+        p->drawn = true;
+    } else
+        fprintf(stderr, "%s\n", line);
+}
+
+void mlrt_progress_end(MlrtProgress *p)
+{
+    if (p->drawn)
+        fputs("\r\033[K", stderr);
+    p->drawn = false;
+}
+
+void mlrt_progress_line(MlrtProgress *p, const char *format, ...)
+{
+    va_list args;
+    if (p->quiet)
+        return;
+    mlrt_progress_end(p);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+    p->shown = mlrt_clock_now();
+}
+
+void mlrt_say(const MlrtProgress *p, const char *program, const char *kind, const char *format, ...)
+{
+    const char *slash = strrchr(program, '/'), *tint = strcmp(kind, "error") == 0 ? "\033[1;31m" : "\033[1m";
+    va_list args;
+    if (p->drawn)
+        fputs("\r\033[K", stderr);
+    fprintf(stderr, "%s: %s%s:%s ", slash ? slash + 1 : program, p->color ? tint : "", kind, p->color ? "\033[0m" : "");
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
