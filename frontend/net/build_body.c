@@ -428,7 +428,10 @@ void run_statement(Net *net, Scope *scope, Ast *s)
     case AST_AUXILIARY: run_auxiliary(net, scope, s); break;
     case AST_LABELS:    run_labels(net, scope, s); break;
     case AST_WEIGHTS:   run_weights(net, scope, s); break;
-    case AST_LOOP:      refuse(net, s, "`loop`", "repeat, where the count is known when compiling"); break;
+    case AST_LOOP:
+        refuse(net, s, "`loop`", "repeat, where the count is known when compiling");
+        mark_read(scope, s);
+        break;
     case AST_COLLECT:   break;                  // in a loop, which was refused
     case AST_GENERATE:  refuse(net, s, "`generate`", ""); break;
     case AST_DATA:      refuse(net, s, "`data` outside of train", "write it in train"); break;

@@ -848,7 +848,10 @@ Val call_op(Net *net, Scope *scope, Ast *call, const OpDef *op, const char *name
     }
     CallState s = call_start(net, scope, call, op);
     give_arguments(&s, call);
-    return s.failed ? (Val){0} : finish_call(&s, name);
+    Val v = s.failed ? (Val){0} : finish_call(&s, name);
+    if (v.kind == VAL_NONE)
+        mark_read(scope, call);
+    return v;
 }
 
 // "axis = 1, keep = true"

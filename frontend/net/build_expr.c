@@ -449,6 +449,10 @@ static Val eval_index(Net *net, Scope *scope, Ast *ast)
 
 static void report_no_op(Net *net, Scope *scope, const Ast *callee)
 {
+    if (schedule_find(callee->text) != NULL) {
+        refuse(net, callee, "a schedule as a number", "a constant factor");
+        return;
+    }
     LIST(const char *) names = {0};
     for (int i = 0; i < op_count(); i++)
         if (!(op_at(i)->traits & OP_INTERNAL))
@@ -555,8 +559,10 @@ static Val eval_any_call(Net *net, Scope *scope, Ast *call, const char *name)
         return result;
     if (name == NULL && data_call(net, scope, call, call->a->text, &result))
         return result;
-    if (!callee_of(net, scope, call->a, &what))
+    if (!callee_of(net, scope, call->a, &what)) {
+        mark_read(scope, call);                 // no complaint about names that only this call reads
         return (Val){0};
+    }
     return what.kind == VAL_BLOCK ? call_block(net, scope, call, what.block, name) : call_op(net, scope, call, what.op, name);
 }
 

@@ -154,6 +154,8 @@ Value *param_known(Net *net, Scope *scope, const Ast *ast)
     Param *p = map_get(net->params, full);
     if (p != NULL)
         return graph_param(net->graph, p);
+    if (net->cx->diag->errors > 0)              // what should have made it may be what failed
+        return NULL;
     LIST(const char *) names = {0};
     for (int i = 0; i < map_count(net->params); i++)
         LIST_ADD(net->arena, names, map_key(net->params, i));
@@ -235,6 +237,8 @@ static void report_no_match(Net *net, Scope *scope, Ast *selector)
 {
     Diag *diag = net->cx->diag;
     LIST(const char *) names = {0};
+    if (diag->errors > 0)                       // parameters may be missing because their call failed
+        return;
     for (int i = 0; i < map_count(net->params); i++) {
         const char *path = map_key(net->params, i);
         for (const char *dot = path; (dot = strchr(dot, '.')) != NULL; dot++)

@@ -456,6 +456,8 @@ static void run_metric(Net *net, Scope *scope, Ast *s)
         return;
     }
     Val v = eval(net, scope, s->a);
+    if (v.kind == VAL_NONE)
+        map_set(net->train->failed_metrics, name, s);
     if (v.kind == VAL_NONE || net->training)
         return;
     Val single = v.kind == VAL_TUPLE && v.op != NULL ? v.items[0] : v;
@@ -488,6 +490,8 @@ static int better_of(Net *net, const Ast *at, const char *name)
         if (count < 64)
             names[count++] = net->graph->metrics.at[i].name;
     }
+    if (map_get(net->train->failed_metrics, name) != NULL)
+        return -2;
     diag_report(net->cx->diag, at->name, MESSAGE_E0507, name);
     diag_help_nearest(net->cx->diag, name, names, count);
     return -2;
@@ -618,7 +622,11 @@ bool train_statement(Net *net, Scope *scope, Ast *s)
     switch (s->kind) {
     case AST_TARGET: run_target(net, scope, s); return true;
     case AST_METRIC: run_metric(net, scope, s); return true;
-    case AST_UPDATE: refuse(net, s, "`update`", "one loss and one optimizer"); return true;
+    case AST_UPDATE:
+        refuse(net, s, "`update`", "one loss and one optimizer");
+        mark_read(scope, s);
+        net->train->has_loss = true;
+        return true;
     case AST_FREEZE: case AST_KEEP: case AST_STOP: case AST_DATA:
         if (net->train->record)
             LIST_ADD(net->arena, net->train->late, ((Late){s, scope, NULL}));
@@ -695,6 +703,7 @@ void run_train(Net *net, Scope *file_scope, Ast *train)
     bool record = net->model->recipe == NULL;
     Train *t = NEW(net->arena, Train);
     net->train = t;
+    t->failed_metrics = map_new(net->arena);
     t->record = record;
     if (record) {
         t->recipe = NEW(net->arena, Recipe);

@@ -10,6 +10,7 @@ typedef struct Train {
     Recipe *recipe;
     bool record;                // this run writes the recipe
     bool has_loss;
+    Map *failed_metrics;        // those that were reported already
     const Ast *length_said;     // `epochs = …` or `steps = …`
     Ast *key_statement;         // the assignment whose key is being set
     LIST(Late) late;
