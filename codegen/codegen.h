@@ -5,6 +5,7 @@
 //   program.c  one function for each step: comment, pointers into memory, loops or the call of a kernel file
 //   c.c        the words of C (a Dialect): what another target replaces
 //   files.c    the texts of kernels/c and skeleton/, carried by the compiler, pasted where used
+//   data.c     the mapping from fields of a source to inputs and targets
 //   train.c    a training program: steps, optimiser, data mapping, tables for the runtime
 //   object.c   an inference object and its header
 //
@@ -98,8 +99,19 @@ const char *kernel_name(Context *cx, const char *prefix, const Kernel *kernel); 
 void        put_place(Printer *p, const Value *value, Text *out);       // "run->arena + 4096"
 void        print_kernel(Printer *p, const Kernel *kernel);
 void        print_steps(Text *out, const Program *program, const Dialect *dialect, const char *prefix);  // constants, functions
+void        print_steps_of(Text *out, const Program *program, const Dialect *dialect, const char *prefix, const bool *which);
 void        print_call_steps(Printer *p, const bool *which, bool wanted);   // steps s with which[s] == wanted; which NULL: all
 const Value *constant_of(const Program *program, const Value *value);      // NULL: not a constant of the program
 void        print_memory(Text *out, const Program *program, const char *title);     // lines of a comment
+
+// --- The data mapping (data.c) ----------------------------------------------------------------------------------------------
+
+typedef struct DataNeeds { bool *step, *field; } DataNeeds;     // what inputs need, not targets alone
+
+DataNeeds data_needs(const Program *data, const Graph *graph);
+int  data_port(const Graph *graph, const char *name);   // which input or target; -1: none
+bool data_fills_input(const Graph *graph, const char *name);
+void print_mapping(Printer *p, const Graph *graph, const DataNeeds *needs, bool for_inputs);
+
 
 #endif

@@ -12,20 +12,21 @@
 #define MLC_VERSION "0.1.0"
 #endif
 
-enum { ARENA_ALIGNMENT = 64, LARGEST_BATCH = 1 << 30 };
+enum { ARENA_ALIGNMENT = 64, LARGEST_BATCH = 1 << 30, STACK_LIMIT = 65536 };
 
 typedef struct Port { const char *name, *field; const Value *value; bool input; } Port;
 
 typedef struct Object {
     Context *cx;
     Model   *model;
-    Program *infer;
+    Program *infer, *data;              // data: NULL where the model has no mapping, or one too large for the stack
     const char *prefix, *weights_file;
     Text    *out;
     LIST(Port) ports;                   // inputs, then outputs
     LIST(const Symbol *) sizes;         // named sizes but for the batch
     const Symbol *batch;                // NULL: one sample at a time
     int64_t  max_batch, weight_bytes, arena_bytes;
+    DataNeeds needs;
 } Object;
 
 // --- What the model has -----------------------------------------------------------------------------------------------------
@@ -78,7 +79,7 @@ static int64_t weight_bytes(const Model *model)
 
 static int64_t padded(int64_t bytes) { return (bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT; }
 
-static Object object_new(Model *model, Program *infer, const char *weights_file)
+static Object object_new(Model *model, Program *infer, Program *data, const char *weights_file)
 {
     Object o = {.cx = model->cx, .model = model, .infer = infer, .weights_file = weights_file,
                 .prefix = identifier(model->cx, model->name), .weight_bytes = weight_bytes(model)};
@@ -93,6 +94,10 @@ static Object object_new(Model *model, Program *infer, const char *weights_file)
     o.arena_bytes = padded(infer->arena_bytes) + padded(infer->scratch_bytes);
     if (o.arena_bytes == 0)
         o.arena_bytes = ARENA_ALIGNMENT;
+    if (data != NULL && model->recipe != NULL && data->arena_bytes <= STACK_LIMIT) {
+        o.data = data;
+        o.needs = data_needs(data, graph);
+    }
     return o;
 }
 
@@ -250,6 +255,39 @@ static void header_functions(Object *o, Text *out)
                   "const char *%s_status_text(%s_status status);\nconst char *%s_label(int output, int i);\n\n", m, m, m);
 }
 
+// A field by the name it has in the source, or by its columns.
+static const char *source_field(Object *o, const Field *field)
+{
+    if (field->name != NULL)
+        return public_word(o->cx, field->name);
+    return field->first == field->last ? arena_printf(o->cx->arena, "column_%lld", (long long)field->first)
+                                       : arena_printf(o->cx->arena, "columns_%lld_to_%lld", (long long)field->first, (long long)field->last);
+}
+
+static bool field_needed(const Object *o, const Field *field) { return o->needs.field[field->value->index]; }
+
+static void header_prepare(Object *o, Text *out)
+{
+    const char *m = o->prefix;
+    if (o->data == NULL)
+        return;
+    text_add(out, "// What the data has for one sample, before the net's `data` mapping.\ntypedef struct %s_fields {\n", m);
+    for (int i = 0; i < o->model->recipe->fields.count; i++) {
+        const Field *field = &o->model->recipe->fields.at[i];
+        if (!field_needed(o, field))
+            continue;
+        text_add(out, "    const %s *%s;", type_def(field->value->type.dtype)->c, source_field(o, field));
+        text_pad(out, 40);
+        text_add(out, "// %s%s\n", port_shape(o, field->value), field->codes != NULL ? ", the code of the category" : "");
+    }
+    text_add(out, "} %s_fields;\n\n// The inputs of one sample: row i of the batch is at %s_io's pointer plus i rows.\n", m, m);
+    text_add(out, "typedef struct %s_sample {\n", m);
+    for (int i = 0; i < input_count(o); i++)
+        text_add(out, "    %s *%s;\n", port_type(&o->ports.at[i]), o->ports.at[i].field);
+    text_add(out, "} %s_sample;\n\n// Makes the inputs of one sample, as training does: the same steps, the same bits.\n", m);
+    text_add(out, "%s_status %s_prepare(const %s_fields *fields, const %s_sample *sample);\n\n", m, m, m, m);
+}
+
 static void print_header(Object *o, Text *out)
 {
     const char *m = o->prefix, *guard = upper(o->cx, m);
@@ -268,6 +306,7 @@ static void print_header(Object *o, Text *out)
     header_io(o, out);
     header_info(o, out);
     header_functions(o, out);
+    header_prepare(o, out);
     text_add(out, "#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
 }
 
@@ -532,6 +571,49 @@ static void print_run(Object *o)
     text_add(out, "    float_mode_leave(mode);\n    return %s_OK;\n}\n", m);
 }
 
+// --- Preparing inputs -----------------------------------------------------------------------------------------------------------------
+
+static void print_prepare_checks(Object *o)
+{
+    const char *m = o->prefix;
+    text_add(o->out, "    if (fields == NULL || sample == NULL");
+    for (int i = 0; i < o->model->recipe->fields.count; i++)
+        if (field_needed(o, &o->model->recipe->fields.at[i]))
+            text_add(o->out, " || fields->%s == NULL", source_field(o, &o->model->recipe->fields.at[i]));
+    for (int i = 0; i < o->data->graph->outputs.count; i++)
+        if (data_fills_input(o->infer->graph, o->data->graph->outputs.at[i].name))
+            text_add(o->out, " || sample->%s == NULL", o->ports.at[data_port(o->infer->graph, o->data->graph->outputs.at[i].name)].field);
+    text_add(o->out, ")\n        return %s_NULL_POINTER;\n", m);
+}
+
+static void print_prepare(Object *o)
+{
+    const char *m = o->prefix;
+    Text *out = o->out;
+    if (o->data == NULL)
+        return;
+    text_add(out, "\n%s_status %s_prepare(const %s_fields *fields, const %s_sample *sample)\n{\n", m, m, m, m);
+    print_prepare_checks(o);
+    if (o->data->arena_bytes > 0)
+        text_add(out, "    _Alignas(64) char arena[%lld];\n", (long long)o->data->arena_bytes);
+    text_add(out, "    const Run here = {\n        .size[0] = 1,\n%s", o->data->arena_bytes > 0 ? "        .arena = arena,\n" : "");
+    for (int i = 0; i < o->model->recipe->fields.count; i++) {
+        const Field *field = &o->model->recipe->fields.at[i];
+        if (field_needed(o, field))
+            text_add(out, "        .in[%d] = (const char *)fields->%s,\n", field->value->index, source_field(o, field));
+    }
+    for (int i = 0; i < o->data->graph->outputs.count; i++) {
+        const char *name = o->data->graph->outputs.at[i].name;
+        if (data_fills_input(o->infer->graph, name))
+            text_add(out, "        .out[%d] = (char *)sample->%s,\n", i, o->ports.at[data_port(o->infer->graph, name)].field);
+    }
+    text_add(out, "    };\n    const Run *run = &here;\n    const uint64_t mode = float_mode_enter();\n");
+    Printer p = printer_new(o->data, &dialect_c, "data", out);
+    p.indent = 1;
+    print_mapping(&p, o->infer->graph, &o->needs, true);
+    text_add(out, "    float_mode_leave(mode);\n    return %s_OK;\n}\n", m);
+}
+
 // --- The object ---------------------------------------------------------------------------------------------------------------------------
 
 static void heading(Text *out, const char *title)
@@ -540,13 +622,15 @@ static void heading(Text *out, const char *title)
              "================================================================================================================");
 }
 
-void codegen_object(Text *c, Text *header, Model *model, Program *infer, const char *weights_file)
+void codegen_object(Text *c, Text *header, Model *model, Program *infer, Program *data, const char *weights_file)
 {
     Text code = {.arena = model->cx->arena};
-    Object o = object_new(model, infer, weights_file);
+    Object o = object_new(model, infer, data, weights_file);
     o.out = &code;
     heading(&code, "Steps");
     print_steps(&code, infer, &dialect_c, "infer");
+    if (o.data != NULL)
+        print_steps_of(&code, o.data, &dialect_c, "data", o.needs.step);
     heading(&code, "Interface");
     print_weights(&o);
     print_info(&o);
@@ -555,6 +639,7 @@ void codegen_object(Text *c, Text *header, Model *model, Program *infer, const c
     print_arena_bytes(&o);
     print_check(&o);
     print_run(&o);
+    print_prepare(&o);
 
     print_header(&o, header);
     text_put(c, header->at, header->length);

@@ -118,12 +118,24 @@ static void print_constant(Printer *p, const Value *value)
     text_add(p->out, count > 0 ? "};\n" : "0};\n");
 }
 
-static void print_constants(Printer *p)
+static bool is_output(const Graph *graph, const Value *value)
+{
+    for (int i = 0; i < graph->outputs.count; i++)
+        if (graph->outputs.at[i].value == value)
+            return true;
+    return false;
+}
+
+// The constants that the text of the steps names, or that are outputs themselves.
+static void print_constants(Printer *p, const char *steps)
 {
     size_t before = p->out->length;
     for (int i = 0; i < p->program->graph->values.count; i++) {
         const Value *value = p->program->graph->values.at[i];
-        if (value->kind == VALUE_CONST && p->program->buffer[value->id] != NULL)
+        if (value->kind != VALUE_CONST)
+            continue;
+        const char *name = arena_printf(p->cx->arena, "%s;", constant_name(p, value));      // as put_pointer ends its line
+        if (strstr(steps, name) != NULL || is_output(p->program->graph, value))
             print_constant(p, value);
     }
     text_add(p->out, p->out->length > before ? "\n" : "");
@@ -431,12 +443,21 @@ void print_kernel(Printer *p, const Kernel *kernel)
              body.at != NULL ? body.at : "");
 }
 
+void print_steps_of(Text *out, const Program *program, const Dialect *dialect, const char *prefix, const bool *which)
+{
+    Text steps = {.arena = program->cx->arena};
+    Printer p = printer_new(program, dialect, prefix, &steps);
+    for (int i = 0; i < program->steps.count; i++)
+        if (which == NULL || which[i])
+            print_kernel(&p, program->steps.at[i]);
+    p.out = out;
+    print_constants(&p, steps.at != NULL ? steps.at : "");
+    text_put(out, steps.at != NULL ? steps.at : "", steps.length);
+}
+
 void print_steps(Text *out, const Program *program, const Dialect *dialect, const char *prefix)
 {
-    Printer p = printer_new(program, dialect, prefix, out);
-    print_constants(&p);
-    for (int i = 0; i < program->steps.count; i++)
-        print_kernel(&p, program->steps.at[i]);
+    print_steps_of(out, program, dialect, prefix, NULL);
 }
 
 // The steps as calls, one after the other, each with all its parts.

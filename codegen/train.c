@@ -378,69 +378,11 @@ static void print_updates(Trainer *t)
 
 // --- Data -------------------------------------------------------------------------------------------------------------------------
 
-static int port_of(const Graph *graph, const char *name)
-{
-    for (int i = 0; i < graph->inputs.count; i++)
-        if (strcmp(graph->inputs.at[i]->name, name) == 0)
-            return i;
-    BUG("data fills %s, which is no input", name);
-}
-
-static bool in_list(Value *const *at, int count, const Value *value)
-{
-    for (int i = 0; i < count; i++)
-        if (at[i] == value)
-            return true;
-    return false;
-}
-
-// Marks the steps of the data program that inputs need; the others only make targets.
-static void mark_needed(const Trainer *t, bool *needed)
-{
-    const Program *data = t->data;
-    int n_inputs = t->train->graph->inputs.count - t->train->graph->n_targets;
-    LIST(Value *) wanted = {0};
-    for (int i = 0; i < data->graph->outputs.count; i++)
-        if (port_of(t->train->graph, data->graph->outputs.at[i].name) < n_inputs)
-            LIST_ADD(t->cx->arena, wanted, data->graph->outputs.at[i].value);
-    for (int s = data->steps.count - 1; s >= 0; s--) {
-        const Kernel *step = data->steps.at[s];
-        for (int i = 0; i < step->writes.count; i++)
-            for (int w = 0; w < wanted.count; w++)
-                needed[s] |= buffer_home(data, step->writes.at[i]) == buffer_home(data, wanted.at[w]);
-        for (int i = 0; needed[s] && i < step->reads.count; i++)
-            if (!in_list(wanted.at, wanted.count, step->reads.at[i]))
-                LIST_ADD(t->cx->arena, wanted, step->reads.at[i]);
-    }
-}
-
-// An output that is a field as it stands is copied.
-static void print_data_copies(const Trainer *t, bool for_inputs)
-{
-    const Graph *graph = t->data->graph;
-    int n_inputs = t->train->graph->inputs.count - t->train->graph->n_targets;
-    for (int i = 0; i < graph->outputs.count; i++) {
-        const Buffer *home = buffer_home(t->data, graph->outputs.at[i].value);
-        bool own = home != NULL && home->space == SPACE_OUTPUT && home->index == i;
-        if (own || (port_of(t->train->graph, graph->outputs.at[i].name) < n_inputs) != for_inputs)
-            continue;
-        Printer p = printer_new(t->data, &dialect_c, "data", t->out);
-        Text place = {.arena = t->cx->arena};
-        put_place(&p, graph->outputs.at[i].value, &place);
-        int64_t count = 1;
-        for (int d = 0; d < graph->outputs.at[i].value->type.shape.rank; d++)
-            count *= size_value(graph->outputs.at[i].value->type.shape.dim[d]);
-        text_add(t->out, "    memcpy(run->out[%d], %s, %lld);\n", i, place.at,
-                 (long long)(count * type_def(graph->outputs.at[i].value->type.dtype)->bytes));
-    }
-}
-
 static void print_map_sample(const Trainer *t)
 {
     Text *out = t->out;
     const Graph *graph = t->data->graph;
-    bool *needed = NEW_ARRAY(t->cx->arena, bool, t->data->steps.count + 1);
-    mark_needed(t, needed);
+    const DataNeeds needs = data_needs(t->data, t->train->graph);
     text_add(out, "// The fields of one sample become its inputs and, where they are known, its targets.\n");
     text_add(out, "static void map_sample(const void *const *field, void *const *port, bool target_too)\n{\n");
     if (t->data->arena_bytes > 0)
@@ -449,14 +391,12 @@ static void print_map_sample(const Trainer *t)
     for (int i = 0; i < t->recipe->fields.count; i++)
         text_add(out, "    run->in[%d] = (char *)(uintptr_t)field[%d];\n", t->recipe->fields.at[i].value->index, i);
     for (int i = 0; i < graph->outputs.count; i++)
-        text_add(out, "    run->out[%d] = port[%d];\n", i, port_of(t->train->graph, graph->outputs.at[i].name));
+        text_add(out, "    run->out[%d] = port[%d];\n", i, data_port(t->train->graph, graph->outputs.at[i].name));
     Printer p = printer_new(t->data, &dialect_c, "data", out);
     p.indent = 1;
-    print_call_steps(&p, needed, true);
-    print_data_copies(t, true);
+    print_mapping(&p, t->train->graph, &needs, true);
     text_add(out, "    if (!target_too)\n        return;\n");
-    print_call_steps(&p, needed, false);
-    print_data_copies(t, false);
+    print_mapping(&p, t->train->graph, &needs, false);
     text_add(out, "}\n\n");
 }
 
@@ -624,7 +564,7 @@ static int field_port(const Trainer *t, const Field *field)
         while (at != field->value && at->kind == VALUE_RESULT && at->node->n_in > 0 && at->node->in[0] != NULL)
             at = at->node->in[0];
         if (at == field->value)
-            return port_of(t->train->graph, data->outputs.at[i].name);
+            return data_port(t->train->graph, data->outputs.at[i].name);
     }
     return -1;
 }

@@ -521,7 +521,8 @@ void     params_place(Model *model);                                // offsets i
 // codegen/: from programs to text. All deterministic.
 typedef struct Output { const char *name; const char *bytes; size_t length; } Output;      // a file to write
 void codegen_train(Text *c, Model *model, Program *train, Program *eval, Program *data);   // model.c of a training program (includes mlrt.h)
-void codegen_object(Text *c, Text *header, Model *model, Program *infer, const char *weights_file);
-// weights_file: path for .incbin; NULL: weights come through m_init (a pointer given by the caller)
+void codegen_object(Text *c, Text *header, Model *model, Program *infer, Program *data, const char *weights_file);
+// data: the mapping of one sample, for m_prepare; NULL: none. weights_file: path for .incbin, holding the flat block of
+// parameters; NULL: the caller gives a pointer to that block (io.weights)
 
 #endif

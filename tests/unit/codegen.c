@@ -298,7 +298,7 @@ static void test_object(const char *cc, const char *folder)
 {
     Made m = made_program("made");
     Text c = {.arena = m.cx->arena}, header = {.arena = m.cx->arena}, program = {.arena = m.cx->arena};
-    codegen_object(&c, &header, m.model, m.program, NULL);
+    codegen_object(&c, &header, m.model, m.program, NULL, NULL);
     text_put(&program, user, strlen(user));
     const char *at = arena_printf(m.cx->arena, "%s/made", folder);
     write_file(arena_printf(m.cx->arena, "%s.c", at), &c);
@@ -313,7 +313,7 @@ static void test_object(const char *cc, const char *folder)
                      "%s_example.c %s.o -lm -o %s_example && %s_example > %s_example.out", at, at, cc, folder, at, at, at, at, at));
     Text again = {.arena = m.cx->arena}, header_again = {.arena = m.cx->arena};
     Made m2 = made_program("made");
-    codegen_object(&again, &header_again, m2.model, m2.program, NULL);
+    codegen_object(&again, &header_again, m2.model, m2.program, NULL, NULL);
     expect(strcmp(again.at, c.at) == 0, "the same input gives other bytes");
 }
 
@@ -380,7 +380,7 @@ static void test_weights(const char *cc, const char *folder)
     text_put(&program, lookup_user, strlen(lookup_user));
     const char *at = arena_printf(cx->arena, "%s/lookup", folder);
     write_file(arena_printf(cx->arena, "%s weights.bin", at), &bytes);
-    codegen_object(&c, &header, m.model, m.program, arena_printf(cx->arena, "%s weights.bin", at));
+    codegen_object(&c, &header, m.model, m.program, NULL, arena_printf(cx->arena, "%s weights.bin", at));
     write_file(arena_printf(cx->arena, "%s.c", at), &c);
     write_file(arena_printf(cx->arena, "%s.h", at), &header);
     write_file(arena_printf(cx->arena, "%s_user.c", at), &program);
@@ -432,12 +432,82 @@ static void test_formulas(const char *cc, const char *folder)
         kernel->loops = outer;
     }
     Text c = {.arena = cx->arena}, header = {.arena = cx->arena};
-    codegen_object(&c, &header, m.model, m.program, NULL);
+    codegen_object(&c, &header, m.model, m.program, NULL, NULL);
     expect_text(&c, "[n][5 - i]");
     expect_text(&c, "[n][i / 2 + i / 2]");
     const char *at = arena_printf(cx->arena, "%s/formulas", folder);
     write_file(arena_printf(cx->arena, "%s.c", at), &c);
     run(arena_printf(cx->arena, "%s " FLAGS " -c %s.c -o %s.o", cc, at, at));
+}
+
+// A data mapping: int = columns(0..5) / 16 + table, label = column(6) as it is.
+static Program *made_mapping(Made *m)
+{
+    Context *cx = m->cx;
+    Made data = *m;
+    data.graph = NEW(cx->arena, Graph);
+    *data.graph = (Graph){.cx = cx, .name = "data"};
+    data.program = NEW(cx->arena, Program);
+    *data.program = (Program){.cx = cx, .model = m->model, .graph = data.graph, .buffer = NEW_ARRAY(cx->arena, Buffer *, 64)};
+    Size six = size_const(cx, 6);
+    static const float table[6] = {0.25f, 0, 0, 0, 0, -1e-7f};
+    Value *columns = made_value(&data, VALUE_INPUT, "columns", type_of(TYPE_f32, 1, &six));
+    Value *column = made_value(&data, VALUE_INPUT, "column", type_of(TYPE_i32, 0, NULL));
+    Value *constant = made_value(&data, VALUE_CONST, "table", type_of(TYPE_f32, 1, &six));
+    Value *unused = made_value(&data, VALUE_CONST, "unused", type_of(TYPE_f32, 1, &six));
+    Value *y = made_value(&data, VALUE_RESULT, "y", type_of(TYPE_f32, 1, &six));
+    constant->data = unused->data = table;
+    column->index = 1;
+    made_place(&data, columns, SPACE_INPUT, 0, 0, 0);
+    made_place(&data, column, SPACE_INPUT, 0, 0, 1);
+    made_place(&data, constant, SPACE_CONST, 0, 24, 0);
+    made_place(&data, y, SPACE_OUTPUT, 0, 0, 0);
+    LIST_ADD(cx->arena, data.graph->inputs, columns);
+    LIST_ADD(cx->arena, data.graph->inputs, column);
+    LIST_ADD(cx->arena, data.graph->outputs, ((NamedValue){.name = "int", .value = y}));
+    LIST_ADD(cx->arena, data.graph->outputs, ((NamedValue){.name = "label", .value = column}));
+    LIST_ADD(cx->arena, m->model->recipe->fields, ((Field){.how = FIELD_COLUMNS, .first = 0, .last = 5, .value = columns}));
+    LIST_ADD(cx->arena, m->model->recipe->fields, ((Field){.how = FIELD_COLUMNS, .first = 6, .last = 6, .value = column}));
+    Kernel *kernel = made_kernel(&data, "scale", "y = columns / 16 + table");
+    Expr *at[] = {expr_index(cx, 0)};
+    Loop *loop = loop_over(cx, 0, AXIS_VECTOR, six), *store = loop_new(cx, LOOP_STORE);
+    store->target = y;
+    store->count = 1;
+    store->index[0] = at[0];
+    store->value = expr_prim(cx, PRIM_div, expr_load(cx, columns, 1, at), expr_number(cx, TYPE_f32, 16), NULL);
+    store->value = expr_prim(cx, PRIM_add, store->value, expr_load(cx, constant, 1, at), NULL);
+    loop_add(cx, loop, store);
+    kernel->loops = loop;
+    LIST_ADD(cx->arena, kernel->reads, columns);
+    LIST_ADD(cx->arena, kernel->reads, constant);
+    LIST_ADD(cx->arena, kernel->writes, y);
+    return data.program;
+}
+
+static const char prepare_user[] =
+    "#include \"made.h\"\n"
+    "int main(void)\n{\n"
+    "    static const float columns[6] = {16, 8, 4, 0, 2, 0};\n"
+    "    float x[6];\n"
+    "    const made_fields fields = {columns};\n"
+    "    const made_sample sample = {x};\n"
+    "    if (made_prepare(&fields, &sample) != made_OK || made_prepare(0, &sample) != made_NULL_POINTER) return 1;\n"
+    "    return x[0] == 1.25f && x[1] == 0.5f && x[2] == 0.25f && x[5] == -1e-7f ? 0 : 2;\n}\n";
+
+static void test_prepare(const char *cc, const char *folder)
+{
+    Made m = made_program("made");
+    Context *cx = m.cx;
+    m.model->recipe = NEW(cx->arena, Recipe);
+    Program *data = made_mapping(&m);
+    Text c = {.arena = cx->arena}, header = c, program = c;
+    codegen_object(&c, &header, m.model, m.program, data, NULL);
+    text_put(&program, prepare_user, strlen(prepare_user));
+    const char *at = arena_printf(cx->arena, "%s/made", folder);
+    write_file(arena_printf(cx->arena, "%s.c", at), &c);
+    write_file(arena_printf(cx->arena, "%s.h", at), &header);
+    write_file(arena_printf(cx->arena, "%s_prepare.c", at), &program);
+    run(arena_printf(cx->arena, "%s " FLAGS " %s.c %s_prepare.c -lm -o %s_prepare && %s_prepare", cc, at, at, at, at));
 }
 
 // A training program of the same steps, for each optimiser: it compiles against the runtime's header.
@@ -451,8 +521,13 @@ static void test_train(const char *cc, const char *folder, const char *root)
         LIST_ADD(cx->arena, recipe->splits, ((Split){"train", 1, NULL}));
         m.model->recipe = recipe;
         m.graph->loss = m.graph->outputs.at[1].value;
+        Value *label = made_value(&m, VALUE_INPUT, "label", type_of(TYPE_i32, 1, &m.n));
+        label->below = 3;
+        LIST_ADD(cx->arena, m.graph->inputs, label);
+        m.graph->n_targets = 1;
         Text c = {.arena = cx->arena};
-        codegen_train(&c, m.model, m.program, m.program, NULL);
+        codegen_train(&c, m.model, m.program, m.program, made_mapping(&m));
+        expect_text(&c, "    if (!target_too)\n        return;\n    memcpy(run->out[1], run->in[1], 4);\n}");
         expect_text(&c, "int main(int argc, char **argv) { return mlrt_main(&model, argc, argv); }");
         const char *at = arena_printf(cx->arena, "%s/train_%s", folder, optimizer_at(i)->name);
         write_file(arena_printf(cx->arena, "%s.c", at), &c);
@@ -473,6 +548,7 @@ int main(int argc, char **argv)
     test_formulas(argv[1], argv[2]);
     test_object(argv[1], argv[2]);
     test_weights(argv[1], argv[2]);
+    test_prepare(argv[1], argv[2]);
     test_train(argv[1], argv[2], argv[3]);
     arena_free(arena);
     return failures > 0;
