@@ -3,6 +3,7 @@
 //
 // Mapping once costs memory for the mapped samples and makes each epoch a copy; mappings with random ops would have to run
 // for every batch instead.
+#define _POSIX_C_SOURCE 200809L
 #include "dataset.h"
 
 #include <inttypes.h>

@@ -1,6 +1,7 @@
 // folder.c: making and finding run folders, and the files that are written once. See folder.h.
 //
 // mkdir decides who gets a number when two runs start at once; runs/latest is a link that is replaced by renaming.
+#define _POSIX_C_SOURCE 200809L
 #include "folder.h"
 
 #include <dirent.h>

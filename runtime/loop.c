@@ -3,6 +3,7 @@
 //
 // The order of an epoch is a function of the seed and the epoch's number, so that the place in it is one integer. `last` is
 // saved at each evaluation, at the interval of `save`, and when stopped; whatever happens in between is done again.
+#define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -434,6 +435,8 @@ static void show_start(MlrtSession *s)
     mlrt_progress_line(&s->progress, "%s samples to train, %s to validate, %s to test; %.1f MiB of memory; %d threads; %s",
                        mlrt_text_count(part[MLRT_TRAIN].rows).text, mlrt_text_count(part[MLRT_VALID].rows).text,
                        mlrt_text_count(part[MLRT_TEST].rows).text, (double)s->engine.bytes / 1048576, mlrt_pool_threads(s->pool), s->folder.path);
+    s->progress.begun = mlrt_clock_now();
+    s->progress.first_step = s->state.step;
     if (s->state.step > 0)
         mlrt_progress_line(&s->progress, "going on behind step %" PRId64 " of %" PRId64, s->state.step, s->clock.all_steps);
 }

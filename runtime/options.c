@@ -1,4 +1,5 @@
 // options.c: words to options, and the page that explains them, both from the rows of options.def.
+#define _POSIX_C_SOURCE 200809L
 #include "options.h"
 
 #include <math.h>

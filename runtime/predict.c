@@ -2,6 +2,7 @@
 //
 // Answers are CSV: a column for each output; an output that has as many values as a target has classes gives the class first
 // (its label, where there is one), then the values.
+#define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 // progress.c: the line  epoch 3/20  412/938 ━━━━╸──  loss 0.2134  lr 8.7e-04  grad 1.32  12.4k img/s  data 2%  0:31<0:40  all 13:20
 // `data` is the share of time spent on gathering batches, a<b the time of the epoch so far and still to come, `all` what the
 // whole run still takes.
+#define _DEFAULT_SOURCE
 #include "progress.h"
 
 #include <inttypes.h>

@@ -1,5 +1,6 @@
 // report.c: tables and curves. The report is one file with the curves as SVG and no script; metrics.csv is what it is drawn
 // from, so a resumed run needs no history of its own.
+#define _POSIX_C_SOURCE 200809L
 #include "report.h"
 
 #include <inttypes.h>

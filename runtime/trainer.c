@@ -2,6 +2,7 @@
 //
 // In order: options; the file that the session begins with (a checkpoint, weights, or none); settings; data; memory and
 // parameters; then one mode. Each stage is a function that fails with a message; all is given back in one place.
+#define _POSIX_C_SOURCE 200809L
 #include "trainer.h"
 
 #include <signal.h>
