@@ -253,6 +253,7 @@ static Graph *run(Net *net, bool training, Ast *train)
     net->used = map_new(net->arena);
     net->inits.count = 0;
     net->statements = 0;
+    net->list_elements = 0;
     Scope *scope = scope_new(net, SCOPE_FILE, NULL, net->main, layer_new(net, NULL, "", ""));
     net->top = scope;
     run_file(net, scope, net->main);

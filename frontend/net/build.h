@@ -130,6 +130,8 @@ typedef struct Net {            // one model being read
     bool *used_settings;        // which -D were used
     LIST(BlockDef *) called;    // whose bodies were run, to report unread names
     int64_t statements;         // written out so far
+    int64_t list_elements;      // of all lists so far
+    int depth;                  // of evaluations inside each other
     // the present expansion
     Graph *graph;
     bool training, in_train, in_data, first;
@@ -146,6 +148,7 @@ typedef struct Net {            // one model being read
 
 // --- build_val.c ---------------------------------------------------------------------------------------------------------
 
+Val *list_new(Net *net, const Ast *ast, int64_t count);         // NULL after a limit
 Val val_int(int64_t n);
 Val val_real(double x);
 Val val_bool(bool b);

@@ -924,6 +924,10 @@ static bool cut_of(CallState *s, Ast *item, Size length, Cut *cut)
         cut->count = one;
         return index_of(s, item, length, &cut->from);
     }
+    if (item->a == NULL && item->b == NULL) {
+        cut->count = length;
+        return true;
+    }
     if (item->a != NULL && !index_of(s, item->a, length, &cut->from))
         return false;
     if (item->b != NULL ? !index_of(s, item->b, length, &last) : (last = size_minus(cx, length, one)) == NULL)

@@ -138,6 +138,10 @@ const char *eval_text(Net *net, Scope *scope, Ast *ast)
         }
         const char *shown = v.kind == VAL_NUMBER ? val_text(net, &v) : v.text;
         text_put(&text, shown, strlen(shown));
+        if ((int64_t)text.length > diag_limit(net->cx->diag, LIMIT_net_text_bytes)) {
+            diag_report_limit(net->cx->diag, ast->place, LIMIT_net_text_bytes, "this string");
+            return NULL;
+        }
     }
     return name_intern(net->cx->names, text.at, text.length);
 }
@@ -399,12 +403,10 @@ static Val eval_unary(Net *net, Scope *scope, Ast *ast)
 
 static Val eval_list(Net *net, Scope *scope, Ast *ast)
 {
-    Val list = {.kind = VAL_LIST, .count = ast->count, .items = NEW_ARRAY(net->arena, Val, ast->count)};
-    if (ast->count > diag_limit(net->cx->diag, LIMIT_net_list_length)) {
-        diag_report_limit(net->cx->diag, ast->place, LIMIT_net_list_length, "this list");
+    Val list = {.kind = VAL_LIST, .count = ast->count, .items = list_new(net, ast, ast->count)};
+    bool good = list.items != NULL;
+    if (!good)
         return (Val){0};
-    }
-    bool good = true;
     for (int i = 0; i < ast->count; i++) {
         list.items[i] = eval(net, scope, ast->items[i]);
         good &= list.items[i].kind != VAL_NONE;
@@ -591,11 +593,8 @@ static Val eval_path(Net *net, Scope *scope, Ast *ast)
     return v != NULL ? val_tensor(v) : (Val){0};
 }
 
-Val eval(Net *net, Scope *scope, Ast *ast)
+static Val eval_kind(Net *net, Scope *scope, Ast *ast)
 {
-    Val known;
-    if (net->known.count > 0 && is_known(net, ast, &known))
-        return known;
     switch (ast->kind) {
     case AST_NAME:     return eval_name(net, scope, ast);
     case AST_NUMBER:   return (Val){.kind = VAL_NUMBER, .number = *ast->number};
@@ -617,6 +616,19 @@ Val eval(Net *net, Scope *scope, Ast *ast)
     case AST_BINARY: return eval_binary(net, scope, ast);
     default:         BUG("%s is no expression", ast_kind_name(ast->kind));
     }
+}
+
+Val eval(Net *net, Scope *scope, Ast *ast)
+{
+    Val v = {0};
+    if (net->known.count > 0 && is_known(net, ast, &v))
+        return v;
+    if (++net->depth > diag_limit(net->cx->diag, LIMIT_net_call_depth))
+        diag_report_limit(net->cx->diag, ast->place, LIMIT_net_call_depth, "this expression");
+    else
+        v = eval_kind(net, scope, ast);
+    net->depth--;
+    return v;
 }
 
 bool eval_flag(Net *net, Scope *scope, Ast *ast, const char *what, bool *flag)

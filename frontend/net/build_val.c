@@ -96,6 +96,18 @@ const char *val_text(Net *net, const Val *v)
     return text.at;
 }
 
+// Room for the elements of a list, counted over the whole model: lists are copied when they grow.
+Val *list_new(Net *net, const Ast *ast, int64_t count)
+{
+    Diag *diag = net->cx->diag;
+    net->list_elements += count;
+    if (count <= diag_limit(diag, LIMIT_net_list_length) && net->list_elements <= diag_limit(diag, LIMIT_net_list_elements))
+        return NEW_ARRAY(net->arena, Val, count);
+    diag_report_limit(diag, ast->place, count > diag_limit(diag, LIMIT_net_list_length) ? LIMIT_net_list_length : LIMIT_net_list_elements,
+                      "this list");
+    return NULL;
+}
+
 // --- exact arithmetic -----------------------------------------------------------------------------------------------------
 
 typedef __int128 Wide;
@@ -253,12 +265,12 @@ static Val range(Net *net, const Ast *ast, const Val *a, const Val *b)
     }
     if (to < from)
         return list;
-    if ((Wide)to - from >= diag_limit(net->cx->diag, LIMIT_net_list_length)) {
-        diag_report_limit(net->cx->diag, ast->place, LIMIT_net_list_length, "this range");
+    if ((Wide)to - from >= INT32_MAX)
+        to = from + INT32_MAX;                  // the limit is far below
+    list.items = list_new(net, ast, to - from + 1);
+    if (list.items == NULL)
         return (Val){0};
-    }
     list.count = (int)(to - from + 1);
-    list.items = NEW_ARRAY(net->arena, Val, list.count);
     for (int i = 0; i < list.count; i++)
         list.items[i] = val_int(from + i);
     return list;
@@ -381,7 +393,7 @@ static bool function1(const char *name, const Val *a, Val *result)
 
 static bool function2(Net *net, const Ast *call, const char *name, const Val *a, const Val *b, Val *result)
 {
-    int64_t m, n;
+    int64_t m = 0, n = 0;
     bool whole = val_is_whole(a, &m) && val_is_whole(b, &n);
     if (strcmp(name, "minimum") == 0 || strcmp(name, "maximum") == 0) {
         *result = (compare(&a->number, &b->number) < 0) == (name[1] == 'i') ? *a : *b;
@@ -408,7 +420,7 @@ static bool function2(Net *net, const Ast *call, const char *name, const Val *a,
     return true;
 }
 
-static bool list_function(Net *net, const char *name, const Val *args, int count, Val *result)
+static bool list_function(Net *net, const Ast *call, const char *name, const Val *args, int count, Val *result)
 {
     if (strcmp(name, "length") == 0 && count == 1 && args[0].kind == VAL_LIST) {
         *result = val_int(args[0].count);
@@ -423,14 +435,20 @@ static bool list_function(Net *net, const char *name, const Val *args, int count
     }
     if (strcmp(name, "reverse") == 0 && count == 1 && args[0].kind == VAL_LIST) {
         *result = args[0];
-        result->items = NEW_ARRAY(net->arena, Val, args[0].count);
-        for (int i = 0; i < args[0].count; i++)
+        result->items = list_new(net, call, args[0].count);
+        if (result->items == NULL)
+            *result = (Val){0};
+        for (int i = 0; i < result->count; i++)
             result->items[i] = args[0].items[args[0].count - 1 - i];
         return true;
     }
     if (strcmp(name, "append") == 0 && count == 2 && args[0].kind == VAL_LIST) {
         *result = args[0];
-        result->items = NEW_ARRAY(net->arena, Val, args[0].count + 1);
+        result->items = list_new(net, call, (int64_t)args[0].count + 1);
+        if (result->items == NULL) {
+            *result = (Val){0};
+            return true;
+        }
         if (args[0].count > 0)
             memcpy(result->items, args[0].items, (size_t)args[0].count * sizeof(Val));
         result->items[result->count++] = args[1];
@@ -441,7 +459,7 @@ static bool list_function(Net *net, const char *name, const Val *args, int count
 
 bool val_function(Net *net, const Ast *call, const char *name, const Val *args, int count, Val *result)
 {
-    if (list_function(net, name, args, count, result))
+    if (list_function(net, call, name, args, count, result))
         return true;
     if (count == 1 && val_is_number(&args[0]))
         return function1(name, &args[0], result);
