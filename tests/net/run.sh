@@ -1,6 +1,7 @@
 #!/bin/sh
 # run.sh MLC: checks the .net files of this folder. A file with x.err beside it must fail with exactly these diagnostics
-# (or warn, if they are warnings); any other must pass `mlc check` in silence. A first line "# options: …" gives options.
+# (or warn, if they are warnings); any other must pass `mlc check` in silence. `mlc fmt FILE` writes
+# the file anew. A first line "# options: …" gives options.
 mlc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 cd "$(dirname "$0")" || exit 2
 passed=0
@@ -26,11 +27,27 @@ for net in *.net; do
         diff "$want" "$out" | head -20
     fi
 done
+# The formatter: x.net becomes x.fmt, which stays as it is.
+for net in fmt/*.net; do
+    for from in "$net" "${net%.net}.fmt"; do
+        cp "$from" "$examples/formatted.net"
+        if "$mlc" fmt "$examples/formatted.net" >"$out" 2>&1 && cmp -s "${net%.net}.fmt" "$examples/formatted.net"; then
+            passed=$((passed + 1))
+        else
+            failed=$((failed + 1))
+            echo "FAIL fmt of $from"
+            cat "$out"
+            diff "${net%.net}.fmt" "$examples/formatted.net" | head -20
+        fi
+    done
+done
+rm -f "$examples/formatted.net"
 # The examples of the language reference: each ```net fence is a whole file.
 awk -v to="$examples" '/^```net$/ { file = sprintf("%s/example_%02d.net", to, ++n); next } /^```/ { file = "" }
                        file != "" { print > file }' ../../frontend/net/LANGUAGE.md
 for net in "$examples"/*.net; do
-    if "$mlc" check "$net" >"$out" 2>&1 && [ ! -s "$out" ]; then
+    cp "$net" "$net.fmt"
+    if "$mlc" check "$net" >"$out" 2>&1 && [ ! -s "$out" ] && "$mlc" fmt "$net.fmt" && cmp "$net" "$net.fmt"; then
         passed=$((passed + 1))
     else
         failed=$((failed + 1))
