@@ -180,5 +180,5 @@ void mlrt_options_help(const MlrtModel *model, const char *program, FILE *out)
             print_row(&rows[i], out);
     fprintf(out, "\nExamples\n  %s --epochs 20 --set optimizer.lr=3e-4\n  %s --resume\n"
                  "  %s --predict new.csv --out answers.csv\n", program, program, program);
-    fputs("\nExit codes: 0 done, 1 bad input, 2 bad usage, 3 a fault of the program, 4 stopped and saved, 5 diverged.\n", out);
+    fputs("\nExit codes: 0 done, 1 bad input, 2 bad usage, 3 a fault of ours, 4 stopped and saved, 5 diverged.\n", out);
 }

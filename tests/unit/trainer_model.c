@@ -1,11 +1,17 @@
 // trainer_model.c: a training program as the compiler would write it, by hand: a multilayer perceptron 64-16-10 for digits.
-// The trainer is tested with it, whatever the state of the code generator. With STRINGS, labels are read as words.
+// The trainer is tested with it, whatever the state of the code generator. With STRINGS, labels are read as words; with WIDE,
+// the model is another one.
 #include <math.h>
 #include <string.h>
 
 #include "../../runtime/mlrt.h"
 
-enum { N = 64, IN = 64, H = 16, OUT = 10, ROW_PARTS = 4 };
+#ifdef WIDE
+enum { H = 20 };
+#else
+enum { H = 16 };
+#endif
+enum { N = 64, IN = 64, OUT = 10, ROW_PARTS = 4 };
 enum { W1 = 0, B1 = W1 + H * IN, W2 = B1 + H, B2 = W2 + OUT * H, PARAMS = B2 + OUT };
 enum { A_H = 0, A_LOGIT = A_H + N * H, A_DLOGIT = A_LOGIT + N * OUT, A_DH = A_DLOGIT + N * OUT, ARENA = A_DH + N * H };
 
@@ -99,6 +105,24 @@ static void fc1_back_weight(const MlrtRun *r, int j)
     }
 }
 
+#ifdef COUNT_ALLOCATIONS
+#include <stdatomic.h>
+#include <stdio.h>
+extern atomic_long allocations;
+
+// Called once an update: says how many allocations there were between the 2nd and the 60th.
+static void count_allocations(const MlrtRun *r)
+{
+    static long before;
+    if (r->step == 2)
+        before = atomic_load(&allocations);
+    if (r->step == 60)
+        fprintf(stderr, "allocations in steps: %ld\n", atomic_load(&allocations) - before);
+}
+#else
+static void count_allocations(const MlrtRun *r) { (void)r; }
+#endif
+
 // hyper: lr, beta1, beta2, eps, weight_decay
 static void adamw(const MlrtRun *r, int part)
 {
@@ -106,6 +130,8 @@ static void adamw(const MlrtRun *r, int part)
     const float *g = (const float *)r->grad;
     const double *h = r->hyper;
     double t = (double)r->step;
+    if (part == 0)
+        count_allocations(r);
     float a = (float)(h[0] / (1 - pow(h[1], t))), b = (float)sqrt(1 - pow(h[2], t)), keep = (float)(1 - h[0] * h[4]);
     for (int i = part * PARAMS / ROW_PARTS; i < (part + 1) * PARAMS / ROW_PARTS; i++) {
         m[i] += (1 - (float)h[1]) * (g[i] - m[i]);
