@@ -74,6 +74,7 @@ typedef struct Printer {
     int            indent;              // of the line being printed, in steps of four blanks
     bool           of_index;            // inside an index: integers are small, C's operators do
     LIST(LocalName) loops, locals;      // names of loop variables and of locals, by id
+    LIST(int)      index_locals;        // locals that are made of loop variables and sizes alone
     LIST(Value *)  touched;             // memory that the kernel uses, in the order of first use
     LIST(Value *)  flat;                // those that are indexed by one number over all elements
     LIST(Value *)  shaped;              // those with an index for each axis
@@ -101,6 +102,9 @@ void        print_kernel(Printer *p, const Kernel *kernel);
 void        print_steps(Text *out, const Program *program, const Dialect *dialect, const char *prefix);  // constants, functions
 void        print_steps_of(Text *out, const Program *program, const Dialect *dialect, const char *prefix, const bool *which);
 void        print_call_steps(Printer *p, const bool *which, bool wanted);   // steps s with which[s] == wanted; which NULL: all
+void        print_sizes(const Printer *p, Text *out);   // const int64_t N = run->size[0]; for the sizes that p used
+const char *count_text(Printer *p, const Value *value);
+void        print_output_copy(Printer *p, const Value *value, int index);     // a line, where the output needs it
 const Value *constant_of(const Program *program, const Value *value);      // NULL: not a constant of the program
 void        print_memory(Text *out, const Program *program, const char *title);     // lines of a comment
 

@@ -48,21 +48,13 @@ DataNeeds data_needs(const Program *data, const Graph *graph)
     return needs;
 }
 
-// An output that is a field or a constant as it stands is copied.
 static void print_copies(Printer *p, const Graph *graph, bool for_inputs)
 {
     const Graph *data = p->program->graph;
     for (int i = 0; i < data->outputs.count; i++) {
-        const Value *value = data->outputs.at[i].value;
-        const Buffer *home = buffer_home(p->program, value);
-        bool own = home != NULL && home->space == SPACE_OUTPUT && home->index == i;
-        if (own || data_port(graph, data->outputs.at[i].name) < 0 ||
-            data_fills_input(graph, data->outputs.at[i].name) != for_inputs)
-            continue;
-        Text place = {.arena = p->cx->arena};
-        put_place(p, value, &place);
-        int64_t bytes = size_value(shape_count(p->cx, &value->type.shape)) * type_def(value->type.dtype)->bytes;
-        put_line(p, "memcpy(run->out[%d], %s, %lld);", i, place.at, (long long)bytes);
+        const char *name = data->outputs.at[i].name;
+        if (data_port(graph, name) >= 0 && data_fills_input(graph, name) == for_inputs)
+            print_output_copy(p, data->outputs.at[i].value, i);
     }
 }
 

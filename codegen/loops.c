@@ -268,15 +268,25 @@ void print_size(Printer *p, Text *out, Size size)
 
 static bool is_integer(DType type) { return type != TYPE_bool && !type_is_float(type); }
 
+static bool is_index_local(const Printer *p, int var)
+{
+    for (int i = 0; i < p->index_locals.count; i++)
+        if (p->index_locals.at[i] == var)
+            return true;
+    return false;
+}
+
 // Nothing in it comes from memory: it is made of loop variables, sizes and numbers, which stay far from overflow.
-static bool is_index(const Expr *e)
+static bool is_index(const Printer *p, const Expr *e)
 {
     if (e->type != TYPE_i64)
         return false;
-    if (e->kind == EXPR_LOAD || e->kind == EXPR_LOCAL || e->kind == EXPR_HYPER || e->kind == EXPR_ARG || e->kind == EXPR_CAST)
+    if (e->kind == EXPR_LOCAL)
+        return is_index_local(p, e->var);
+    if (e->kind == EXPR_LOAD || e->kind == EXPR_HYPER || e->kind == EXPR_ARG || e->kind == EXPR_CAST)
         return false;
     for (int i = 0; i < e->count; i++)
-        if (e->operand[i]->type == TYPE_i64 && !is_index(e->operand[i]))
+        if (e->operand[i]->type == TYPE_i64 && !is_index(p, e->operand[i]))
             return false;
     return true;
 }
@@ -372,7 +382,7 @@ static void print_prim(Printer *p, const Expr *e, int bind)
 {
     static const char *const wrapping[PRIM_COUNT] = {[PRIM_add] = "mlk_add", [PRIM_sub] = "mlk_sub", [PRIM_mul] = "mlk_mul",
                                                      [PRIM_div] = "mlk_div", [PRIM_neg] = "mlk_neg"};
-    bool data = is_integer(e->type) && !(e->prim != PRIM_div && (p->of_index || is_index(e)));
+    bool data = is_integer(e->type) && !(e->prim != PRIM_div && (p->of_index || is_index(p, e)));
     if (data && wrapping[e->prim] != NULL)
         print_call(p, wrapping[e->prim], e);
     else if (divides_plainly(e))
@@ -439,8 +449,10 @@ static void print_element(Printer *p, Value *value, int count, Expr *const *inde
     text_add(p->out, "%s%s", value_name(p->cx, value), both && is_flat(value, count) ? "_flat" : "");
     p->of_index = true;
     for (int i = 0; i < count; i++) {
+        const Expr *e = index[i];
+        bool widened = e->kind == EXPR_CAST && !type_is_float(e->operand[0]->type);     // C widens an index by itself
         text_add(p->out, "[");
-        print_expr(p, index[i]);
+        print_expr(p, widened ? e->operand[0] : e);
         text_add(p->out, "]");
     }
     text_add(p->out, count == 0 ? "[0]" : "");
@@ -560,13 +572,16 @@ static void print_share(Printer *p, const Loop *loop, const char *name)
 static void print_for(Printer *p, const Loop *loop)
 {
     const char *name = loop_find(p, loop->var);
+    bool before = p->of_index;
     if (loop->mark == AXIS_VECTOR && p->dialect->simd != NULL && !gathers(loop, loop))
         put_line(p, "%s", p->dialect->simd);
     put_indent(p);
+    p->of_index = true;
     if (loop->mark == AXIS_PARALLEL && p->kernel->parts > 1)
         print_share(p, loop, name);
     else
         print_range(p, loop, name);
+    p->of_index = before;
     print_body(p, loop);
 }
 
@@ -659,6 +674,8 @@ static void print_assignment(Printer *p, const Loop *loop)
 static void print_local(Printer *p, const Loop *loop)
 {
     Text line = {.arena = p->cx->arena}, *out = p->out;
+    if (loop->kind == LOOP_LET && is_index(p, loop->value))
+        LIST_ADD(p->cx->arena, p->index_locals, loop->var);
     p->out = &line;
     text_add(p->out, "%s%s %s = ", loop->kind == LOOP_LET ? "const " : "", local_type(loop->type), local_name(p, loop->var));
     print_expr(p, loop->value);

@@ -414,31 +414,6 @@ static void print_arena_bytes(Object *o)
              (long long)o->max_batch, (long long)o->arena_bytes);
 }
 
-// How many elements a value has, in the named sizes; `p` notes which.
-static const char *count_text(Printer *p, const Value *value)
-{
-    Text text = {.arena = p->cx->arena};
-    for (int i = 0; i < value->type.shape.rank; i++) {
-        Text dim = {.arena = p->cx->arena};
-        print_size(p, &dim, value->type.shape.dim[i]);
-        text_add(&text, i > 0 ? " * " : "");
-        text_add(&text, strchr(dim.at, ' ') != NULL ? "(%s)" : "%s", dim.at);
-    }
-    return text.at != NULL ? text.at : "1";
-}
-
-// The named sizes that a text uses, as locals.
-static void print_size_locals(Object *o, const Printer *p)
-{
-    for (int i = 0; i < p->sizes.count; i++) {
-        const char *name = size_name(o->cx, p->sizes.at[i]);
-        if (p->sizes.at[i]->batch)
-            text_add(o->out, "    const int64_t %s = batch;\n", name);
-        else
-            text_add(o->out, "    const int64_t %s = io->%s;\n", name, name);
-    }
-}
-
 static void refuse(Object *o, Text *out, const char *condition, const char *status)
 {
     text_add(out, "    if (%s)\n        return %s_%s;\n", condition, o->prefix, status);
@@ -511,7 +486,10 @@ static void print_check(Object *o)
     text_add(o->out, "static %s_status check(const %s_io *io, int64_t batch, const void *arena, size_t arena_bytes)\n{\n%s", o->prefix,
              o->prefix, checks.at);
     if (indices.at != NULL) {
-        print_size_locals(o, &p);
+        for (int i = 0; i < p.sizes.count; i++) {
+            const char *name = size_name(o->cx, p.sizes.at[i]);
+            text_add(o->out, p.sizes.at[i]->batch ? "    const int64_t %s = batch;\n" : "    const int64_t %s = io->%s;\n", name, name);
+        }
         text_add(o->out, "%s", indices.at);
     }
     text_add(o->out, "    return %s_OK;\n}\n\n", o->prefix);
@@ -536,24 +514,15 @@ static void print_run_struct(Object *o)
     text_add(out, "    };\n    const Run *run = &here;\n");
 }
 
-// An output that is an input, a constant or another output as it stands is copied.
 static void print_copies(Object *o)
 {
     Text copies = {.arena = o->cx->arena};
     Printer p = printer_new(o->infer, &dialect_c, "infer", &copies);
-    for (int i = input_count(o); i < o->ports.count; i++) {
-        const Port *port = &o->ports.at[i];
-        const Buffer *home = buffer_home(o->infer, port->value);
-        if (home != NULL && home->space == SPACE_OUTPUT && home->index == i - input_count(o))
-            continue;
-        text_add(&copies, "    memcpy(run->out[%d], ", i - input_count(o));
-        put_place(&p, port->value, &copies);
-        text_add(&copies, ", (size_t)(%s) * %d);\n", count_text(&p, port->value), type_def(port->value->type.dtype)->bytes);
-    }
-    if (copies.at != NULL) {
-        print_size_locals(o, &p);
-        text_add(o->out, "%s", copies.at);
-    }
+    p.indent = 1;
+    for (int i = input_count(o); i < o->ports.count; i++)
+        print_output_copy(&p, o->ports.at[i].value, i - input_count(o));
+    print_sizes(&p, o->out);
+    text_put(o->out, copies.at != NULL ? copies.at : "", copies.length);
 }
 
 static void print_run(Object *o)

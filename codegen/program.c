@@ -380,13 +380,29 @@ static void put_where(Text *out, Diag *diag, DiagPlace place)
     text_add(out, " %s", where.at);
 }
 
+// The ops it computes, each once: conv + relu.
+static void put_ops(Text *out, const Kernel *kernel)
+{
+    if (kernel->nodes.count == 0)
+        put_name(out, kernel->op != NULL ? kernel->op : "");
+    for (int i = 0; i < kernel->nodes.count; i++) {
+        bool again = false;
+        for (int k = 0; k < i; k++)
+            again |= kernel->nodes.at[k]->op == kernel->nodes.at[i]->op;
+        if (again)
+            continue;
+        text_add(out, i > 0 ? " + " : "");
+        put_name(out, kernel->nodes.at[i]->op->name);
+    }
+}
+
 static void print_comment(Printer *p, const Kernel *kernel)
 {
     Text *out = p->out;
     text_add(out, "// ");
     put_name(out, kernel->scope != NULL && kernel->scope[0] != 0 ? kernel->scope : kernel->name);
     text_add(out, " (");
-    put_name(out, kernel->op != NULL ? kernel->op : "");
+    put_ops(out, kernel);
     text_add(out, kernel->phase == PHASE_BACKWARD ? ", gradient)" : ")");
     if (kernel->equation != NULL && kernel->equation[0] != 0) {
         text_add(out, ": ");
@@ -408,7 +424,8 @@ static void print_comment(Printer *p, const Kernel *kernel)
     text_add(out, "\n");
 }
 
-static void put_sizes(Printer *p, Text *out)
+// The named sizes that were used, as locals.
+void print_sizes(const Printer *p, Text *out)
 {
     for (int i = 0; i < p->sizes.count; i++) {
         text_add(out, "    const int64_t %s = run->size[%d];\n", size_name(p->cx, p->sizes.at[i]),
@@ -429,7 +446,7 @@ void print_kernel(Printer *p, const Kernel *kernel)
     } else
         print_file_kernel(&own, kernel);
     put_pointers(&own, &pointers);
-    put_sizes(&own, &sizes);
+    print_sizes(&own, &sizes);
     own.out = out;
     bool run_used = sizes.at != NULL || (pointers.at != NULL && strstr(pointers.at, "run->") != NULL) ||
                     (body.at != NULL && strstr(body.at, "run->") != NULL);
@@ -473,6 +490,35 @@ void print_call_steps(Printer *p, const bool *which, bool wanted)
         } else
             put_line(p, "%s(run, 0);", kernel_name(p->cx, p->prefix, step));
     }
+}
+
+// How many elements a value has, in the named sizes.
+const char *count_text(Printer *p, const Value *value)
+{
+    Text text = {.arena = p->cx->arena};
+    for (int i = 0; i < value->type.shape.rank; i++) {
+        Text dim = {.arena = p->cx->arena};
+        print_size(p, &dim, value->type.shape.dim[i]);
+        text_add(&text, i > 0 ? " * " : "");
+        text_add(&text, strchr(dim.at, ' ') != NULL ? "(%s)" : "%s", dim.at);
+    }
+    return text.at != NULL ? text.at : "1";
+}
+
+// An output that is an input, a constant or another output as it stands has no place of its own, and is copied.
+void print_output_copy(Printer *p, const Value *value, int index)
+{
+    const Buffer *home = buffer_home(p->program, value);
+    if (home != NULL && home->space == SPACE_OUTPUT && home->index == index)
+        return;
+    Text place = {.arena = p->cx->arena};
+    put_place(p, value, &place);
+    int bytes = type_def(value->type.dtype)->bytes;
+    int64_t count;
+    if (size_known(shape_count(p->cx, &value->type.shape), &count))
+        put_line(p, "memcpy(run->out[%d], %s, %lld);", index, place.at, (long long)(count * bytes));
+    else
+        put_line(p, "memcpy(run->out[%d], %s, (size_t)(%s) * %d);", index, place.at, count_text(p, value), bytes);
 }
 
 // --- Memory plan -------------------------------------------------------------------------------------------------------------------

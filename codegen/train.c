@@ -19,6 +19,7 @@ typedef struct Trainer {
     Recipe  *recipe;
     Program *train, *eval, *data;
     Text    *out;
+    bool     train_copies, eval_copies; // a last step copies results
 } Trainer;
 
 // --- Numbers over the parameters --------------------------------------------------------------------------------------------
@@ -427,12 +428,49 @@ static void put_step(Trainer *t, const Program *program, const char *prefix, con
     text_add(out, ", %lld, %lld},\n", looked_at ? (long long)home->offset : 0, looked_at ? (long long)(home->bytes / 4) : 0);
 }
 
-static void print_section(Trainer *t, const Program *program, const char *prefix)
+// What a program gives, in the order of run->out: training the loss and its parts, evaluation outputs, loss and metrics.
+typedef LIST(const Value *) Values;
+
+static Values results(const Trainer *t, const Program *program)
+{
+    const Graph *graph = program->graph;
+    Values out = {0};
+    for (int i = 0; program == t->eval && i < graph->outputs.count; i++)
+        LIST_ADD(t->cx->arena, out, graph->outputs.at[i].value);
+    LIST_ADD(t->cx->arena, out, graph->loss);
+    for (int i = 0; program == t->eval && i < graph->metrics.count; i++)
+        LIST_ADD(t->cx->arena, out, graph->metrics.at[i].value);
+    for (int i = 0; program == t->train && i < graph->auxiliary.count; i++)
+        LIST_ADD(t->cx->arena, out, graph->auxiliary.at[i].value);
+    return out;
+}
+
+// One last step for results that have no place of their own. Returns whether there is one.
+static bool print_result_copies(const Trainer *t, Program *program, const char *prefix)
+{
+    Text copies = {.arena = t->cx->arena};
+    Printer p = printer_new(program, &dialect_c, prefix, &copies);
+    p.indent = 1;
+    Values values = results(t, program);
+    for (int i = 0; i < values.count; i++)
+        print_output_copy(&p, values.at[i], i);
+    if (copies.at == NULL)
+        return false;
+    text_add(t->out, "// Results that are other values as they stand.\n");
+    text_add(t->out, "static void %s_results(const Run *run, int part)\n{\n    (void)part;\n", prefix);
+    print_sizes(&p, t->out);
+    text_add(t->out, "%s}\n\n", copies.at);
+    return true;
+}
+
+static void print_section(Trainer *t, const Program *program, const char *prefix, bool copies)
 {
     text_add(t->out, "static const MlrtStep %s_steps[] = {\n", prefix);
     for (int i = 0; i < program->steps.count; i++)
         put_step(t, program, prefix, program->steps.at[i]);
-    text_add(t->out, program->steps.count > 0 ? "};\n\n" : "    {0}\n};\n\n");
+    if (copies)
+        text_add(t->out, "    {%s_results, 1, \"results\", \"copy\", 0, 0},\n", prefix);
+    text_add(t->out, program->steps.count > 0 || copies ? "};\n\n" : "    {0}\n};\n\n");
 }
 
 static void print_update_section(Trainer *t)
@@ -573,7 +611,10 @@ static void print_fields(Trainer *t)
 {
     static const char *const how[] = {[FIELD_COLUMNS] = "columns", [FIELD_STRINGS] = "strings", [FIELD_ARRAY] = "array"};
     Text *out = t->out;
-    text_add(out, "// how, name, first, last, type, rank, dimensions, bytes, codes, how many, port\n");
+    DataNeeds needs = {NULL, NULL};
+    if (t->data != NULL)
+        needs = data_needs(t->data, t->train->graph);
+    text_add(out, "// how, name, first, last, type, rank, dimensions, bytes, codes, how many, port, for targets alone?\n");
     text_add(out, "static const MlrtField fields[] = {\n");
     for (int i = 0; i < t->recipe->fields.count; i++) {
         const Field *field = &t->recipe->fields.at[i];
@@ -587,7 +628,8 @@ static void print_fields(Trainer *t)
         put_dims(out, &type->shape, 0);
         text_add(out, ", %lld, ", (long long)bytes);
         put_string(out, field->codes);
-        text_add(out, ", %lld, %d},\n", (long long)field->n_codes, field->codes != NULL && t->data != NULL ? field_port(t, field) : -1);
+        text_add(out, ", %lld, %d, %s},\n", (long long)field->n_codes, field->codes != NULL && t->data != NULL ? field_port(t, field) : -1,
+                 t->data != NULL && !needs.field[field->value->index] ? "true" : "false");
     }
     text_add(out, t->recipe->fields.count > 0 ? "};\n\n" : "    {0}\n};\n\n");
 }
@@ -775,17 +817,17 @@ static void print_model(Trainer *t)
     text_add(out, "    .map_sample = %s,\n", t->data != NULL ? "map_sample" : "NULL");
     text_add(out, "    .arena_bytes = %lld, .scratch_bytes = %lld,\n", (long long)most(t->train->arena_bytes, t->eval->arena_bytes),
              (long long)most(t->train->scratch_bytes, t->eval->scratch_bytes));
-    text_add(out, "    .train = {train_steps, %d},\n", t->train->steps.count);
+    text_add(out, "    .train = {train_steps, %d},\n", t->train->steps.count + t->train_copies);
     text_add(out, "    .update = {update_steps, %d},\n", t->train->updates.count + 1);
-    text_add(out, "    .eval = {eval_steps, %d},\n", t->eval->steps.count);
+    text_add(out, "    .eval = {eval_steps, %d},\n", t->eval->steps.count + t->eval_copies);
     text_add(out, "    .recipe = &recipe,\n};\n\n");
 }
 
 static void print_tables(Trainer *t)
 {
-    print_section(t, t->train, "train");
+    print_section(t, t->train, "train", t->train_copies);
     print_update_section(t);
-    print_section(t, t->eval, "eval");
+    print_section(t, t->eval, "eval", t->eval_copies);
     print_params(t);
     print_labels(t);
     print_ports(t);
@@ -802,11 +844,13 @@ static void print_tables(Trainer *t)
 void codegen_train(Text *c, Model *model, Program *train, Program *eval, Program *data)
 {
     Text code = {.arena = model->cx->arena};
-    Trainer t = {model->cx, model, model->recipe, train, eval, data, &code};
+    Trainer t = {.cx = model->cx, .model = model, .recipe = model->recipe, .train = train, .eval = eval, .data = data, .out = &code};
     heading(&code, "Training: forward and backward");
     print_steps(&code, train, &dialect_c, "train");
+    t.train_copies = print_result_copies(&t, train, "train");
     heading(&code, "Evaluation");
     print_steps(&code, eval, &dialect_c, "eval");
+    t.eval_copies = print_result_copies(&t, eval, "eval");
     heading(&code, "Update");
     print_updates(&t);
     if (data != NULL) {
