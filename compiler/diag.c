@@ -1,6 +1,7 @@
 // diag.c: see diag.h. Reports are collected with their places as byte ranges; lines and columns are found when printing.
 #include "diag.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct MessageRow { const char *code; DiagSeverity severity; const char *option, *text, *help; } MessageRow;
@@ -40,6 +41,29 @@ int64_t     diag_limit(const Diag *diag, LimitId id) { return diag->limits[id]; 
 const char *limit_name(LimitId id)                   { return limits[id].name; }
 const char *message_code(MessageId id)               { return messages[id].code; }
 bool        diag_full(const Diag *diag)              { return diag->errors >= diag->max_errors; }
+
+bool diag_set_limit(Diag *diag, const char *setting)
+{
+    size_t length = strcspn(setting, "=");
+    for (int i = 0; i < LIMIT_COUNT && setting[length] == '='; i++) {
+        if (strlen(limits[i].name) != length || strncmp(limits[i].name, setting, length) != 0)
+            continue;
+        char *end;
+        long long value = strtoll(setting + length + 1, &end, 10);
+        if (*end != 0 || end == setting + length + 1 || value < 1 || value > limits[i].hard)
+            return false;
+        diag->limits[i] = value;
+        return true;
+    }
+    return false;
+}
+
+void limits_print(FILE *to)
+{
+    for (int i = 0; i < LIMIT_COUNT; i++)
+        fprintf(to, "%-22s %12lld  (at most %lld)  %s\n", limits[i].name, (long long)limits[i].value, (long long)limits[i].hard,
+                limits[i].meaning);
+}
 
 // --- characters --------------------------------------------------------------------------------------------------------
 
@@ -309,7 +333,7 @@ enum { SHOWN = 160 };           // characters of a line that are shown
 static const char *color_of(const Diag *diag, const char *code) { return diag->color ? code : ""; }
 
 // The line with a number gutter, and under it a caret and tildes. A long line is cut around the place.
-static void print_line(const Diag *diag, Text *text, DiagPlace place)
+static void print_line(Diag *diag, Text *text, DiagPlace place)
 {
     DiagSource *source = source_of(diag, place);
     int line = line_index(diag, source, place.from), end = line_end(source, line), from = source->lines[line];
@@ -442,9 +466,8 @@ static void print_counts(const Diag *diag, FILE *to)
         fputc('\n', to);
 }
 
-void diag_print(const Diag *constant, FILE *to)
+void diag_print(Diag *diag, FILE *to)
 {
-    Diag *diag = (Diag *)constant;                      // only the tables of lines change
     for (int i = 0; i < diag->all.count; i++) {
         if (diag->json) {
             print_json(diag, to, diag->all.at[i]);

@@ -87,7 +87,7 @@ bool diag_help_nearest(Diag *diag, const char *word, const char *const *candidat
 bool diag_full(const Diag *diag);                       // --max-errors is reached: no use in going on
 
 // Prints all that was collected, and last the count of errors and warnings (nothing if there were none).
-void diag_print(const Diag *diag, FILE *to);
+void diag_print(Diag *diag, FILE *to);
 
 int         diag_line(Diag *diag, DiagPlace place);     // the line (from 1) at which a place begins; 0: nowhere
 int         diag_column(Diag *diag, DiagPlace place);   // the column (from 1, in characters)
@@ -107,6 +107,9 @@ bool message_explain(const char *code, FILE *to);
 
 int64_t     diag_limit(const Diag *diag, LimitId id);
 const char *limit_name(LimitId id);
+// --limit name=value. False if there is no such limit, or the value is none between 1 and the hard maximum.
+bool        diag_set_limit(Diag *diag, const char *setting);
+void        limits_print(FILE *to);                     // the table, for the manual
 // Reports that `what` passes a limit, with the name of the limit.
 void diag_report_limit(Diag *diag, DiagPlace place, LimitId id, const char *what);
 
