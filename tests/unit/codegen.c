@@ -510,7 +510,7 @@ static void test_prepare(const char *cc, const char *folder)
     run(arena_printf(cx->arena, "%s " FLAGS " %s.c %s_prepare.c -lm -o %s_prepare && %s_prepare", cc, at, at, at, at));
 }
 
-// A training program of the same steps, for each optimiser: it compiles against the runtime's header.
+// A training program of the same steps, for each optimiser: it compiles, and its update is the optimiser's.
 static void test_train(const char *cc, const char *folder, const char *root)
 {
     for (int i = 0; optimizer_at(i) != NULL; i++) {
@@ -518,6 +518,10 @@ static void test_train(const char *cc, const char *folder, const char *root)
         Context *cx = m.cx;
         Recipe *recipe = NEW(cx->arena, Recipe);
         *recipe = (Recipe){.batch = 4, .epochs = 1, .optimizer = optimizer_at(i), .seed = 1};
+        OptimizerGroup group = {.arg = {0}};
+        for (int k = 0; k < recipe->optimizer->n_args; k++)     // not the defaults, so that every argument matters
+            group.arg[k] = recipe->optimizer->arg[k].initial != 0 ? recipe->optimizer->arg[k].initial * 0.75 : 0.25;
+        LIST_ADD(cx->arena, recipe->groups, group);
         LIST_ADD(cx->arena, recipe->splits, ((Split){"train", 1, NULL}));
         m.model->recipe = recipe;
         m.graph->loss = m.graph->outputs.at[1].value;
@@ -531,7 +535,8 @@ static void test_train(const char *cc, const char *folder, const char *root)
         expect_text(&c, "int main(int argc, char **argv) { return mlrt_main(&model, argc, argv); }");
         const char *at = arena_printf(cx->arena, "%s/train_%s", folder, optimizer_at(i)->name);
         write_file(arena_printf(cx->arena, "%s.c", at), &c);
-        run(arena_printf(cx->arena, "%s " FLAGS " -I%s/runtime -c %s.c -o %s.o", cc, root, at, at));
+        run(arena_printf(cx->arena, "%s " FLAGS " -I%s/runtime %s.c %s/tests/unit/codegen_update.c -lm -o %s && %s", cc, root, at,
+                         root, at, at));
     }
 }
 
