@@ -19,7 +19,7 @@ static void report_file(Net *net, DiagPlace place, const char *path, const char 
 }
 
 // Beside the importing file or beneath it: what a file names may not lead elsewhere.
-static const char *import_path(Net *net, const SourceFile *from, const Ast *ast, const char *name)
+const char *path_beside(Net *net, const SourceFile *from, const Ast *ast, const char *name)
 {
     bool leaves = name[0] == '/' || strchr(name, '\\') != NULL || strcmp(name, "..") == 0 || strncmp(name, "../", 3) == 0 ||
                   strstr(name, "/../") != NULL;
@@ -106,7 +106,7 @@ static void read_import(Net *net, SourceFile *file, Ast *s, const Chain *chain)
         refuse(net, s, "import of an ONNX file", "");
         return;
     }
-    const char *path = import_path(net, file, s->a, name);
+    const char *path = path_beside(net, file, s->a, name);
     SourceFile *imported = path != NULL ? read_file(net, path, s->a->place, chain, with_values(net, file, s)) : NULL;
     net->import_failed |= imported == NULL;
     if (imported == NULL)

@@ -203,6 +203,7 @@ void run_statement(Net *net, Scope *scope, Ast *s);
 void run_file(Net *net, Scope *scope, SourceFile *file);
 Val  call_block(Net *net, Scope *scope, Ast *call, BlockDef *block, const char *name);
 void bind_names(Net *net, Scope *scope, Ast *s, Ast **names, int count, const Val *val, const char *fixed);
+const char *path_beside(Net *net, const SourceFile *from, const Ast *ast, const char *name);  // build.c; NULL after a report
 bool count_statement(Net *net, const Ast *s);   // false: too many
 void refuse(Net *net, const Ast *ast, const char *what, const char *instead);
 

@@ -370,6 +370,34 @@ static void labels_from_list(Net *net, const Ast *ast, const Val *v, Labels *lab
     }
 }
 
+// One label a line; blanks at the ends of lines and an empty last line do not count.
+static void labels_from_file(Net *net, Scope *scope, const Ast *ast, const char *name, Labels *labels)
+{
+    const char *path = path_beside(net, scope->file, ast, name), *bytes = NULL, *why = "";
+    int length = 0;
+    LIST(const char *) names = {0};
+    if (path == NULL)
+        return;
+    if (!net->options->load(net->options->user, path, &bytes, &length, &why)) {
+        diag_report(net->cx->diag, ast->place, MESSAGE_E0701, path, why);
+        return;
+    }
+    for (int i = 0; i < length;) {
+        int end = i, next;
+        while (end < length && bytes[end] != '\n')
+            end++;
+        next = end + 1;
+        while (end > i && strchr(" \t\r", bytes[end - 1]) != NULL && bytes[end - 1] != 0)
+            end--;
+        LIST_ADD(net->arena, names, diag_escape(net->arena, bytes + i, (size_t)(end - i)));
+        i = next;
+    }
+    labels->names = names.at;
+    labels->count = names.count;
+    if (names.count > diag_limit(net->cx->diag, LIMIT_net_list_length))
+        diag_report_limit(net->cx->diag, ast->place, LIMIT_net_list_length, "this list of labels");
+}
+
 static void run_labels(Net *net, Scope *scope, Ast *s)
 {
     Labels labels = {.output = s->text};
@@ -380,10 +408,10 @@ static void run_labels(Net *net, Scope *scope, Ast *s)
         return;
     if (v.kind == VAL_LIST)
         labels_from_list(net, s->a, &v, &labels);
-    else {
-        refuse(net, s->a, "labels from a file", "write them as a list: labels y = [\"cat\", \"dog\"]");
-        return;
-    }
+    else if (v.kind == VAL_STRING)
+        labels_from_file(net, scope, s->a, v.text, &labels);
+    else
+        diag_report(net->cx->diag, s->a->place, MESSAGE_E0311, "labels", "a list of strings or the name of a file", val_text(net, &v));
     LIST_ADD(net->arena, net->model->labels, labels);
 }
 
