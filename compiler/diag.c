@@ -341,11 +341,12 @@ static void print_line(Diag *diag, Text *text, DiagPlace place)
     bool cut = place.from - from > SHOWN / 2 && end - from > SHOWN;
     if (cut)
         from = place.from - SHOWN / 2;
-    while (from > source->lines[line] && ((unsigned char)source->bytes[from] & 0xC0) == 0x80)
+    for (int i = 0; i < 3 && from > source->lines[line] && ((unsigned char)source->bytes[from] & 0xC0) == 0x80; i++)
         from--;
     bool cut_end = end - from > SHOWN;
-    for (end = cut_end ? from + SHOWN : end; cut_end && ((unsigned char)source->bytes[end] & 0xC0) == 0x80;)
-        end--;
+    end = cut_end ? from + SHOWN : end;
+    for (int i = 0; cut_end && i < 3 && ((unsigned char)source->bytes[end] & 0xC0) == 0x80; i++)
+        end--;                                          // not within a character
     Text shown = {.arena = diag->arena};
     text_put(&shown, "", 0);
     for (int i = from; i < end; i++)
