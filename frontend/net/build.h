@@ -169,6 +169,7 @@ Val val_parse(Net *net, const char *text);      // -D: a number, true, "text", a
 // --- build_scope.c -------------------------------------------------------------------------------------------------------
 
 Scope *scope_new(Net *net, ScopeKind kind, Scope *outer, SourceFile *file, Layer *layer);
+ScopeKind scope_section(const Scope *scope);     // what the branches it lies in belong to
 Binding *scope_find(const Scope *scope, const char *name);      // also ended ones
 void scope_bind(Net *net, Scope *scope, Ast *name, const char *text, Val val, const char *fixed);
 BlockDef *scope_block(const Scope *scope, const char *name);

@@ -428,19 +428,11 @@ static void run_weights(Net *net, Scope *scope, Ast *s)
         diag_report(net->cx->diag, s->a->place, MESSAGE_E0311, "weights from", "followed by a string", val_text(net, &v));
 }
 
-// The section whose statements stand here, within all its branches.
-static ScopeKind section_of(const Scope *scope)
-{
-    while (scope->kind == SCOPE_BRANCH && scope->outer != NULL)
-        scope = scope->outer;
-    return scope->kind;
-}
-
 void run_statement(Net *net, Scope *scope, Ast *s)
 {
     if (!count_statement(net, s) || diag_full(net->cx->diag))
         return;
-    ScopeKind section = section_of(scope);
+    ScopeKind section = scope_section(scope);
     if ((section == SCOPE_TRAIN && train_statement(net, scope, s)) || (section == SCOPE_DATA && data_statement(net, scope, s)))
         return;
     switch (s->kind) {

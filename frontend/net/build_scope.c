@@ -11,6 +11,13 @@ Scope *scope_new(Net *net, ScopeKind kind, Scope *outer, SourceFile *file, Layer
     return scope;
 }
 
+ScopeKind scope_section(const Scope *scope)
+{
+    while (scope->kind == SCOPE_BRANCH && scope->outer != NULL)
+        scope = scope->outer;
+    return scope->kind;
+}
+
 Binding *scope_find(const Scope *scope, const char *name)
 {
     Binding *ended = NULL;
@@ -56,8 +63,9 @@ void scope_bind(Net *net, Scope *scope, Ast *ast, const char *name, Val val, con
         refuse_rebinding(net, scope, ast, name, b->fixed);
         return;
     }
-    if (b == NULL && scope->kind != SCOPE_DATA && map_get(scope->file->params, name) != NULL && fixed == NULL &&
-        scope->kind != SCOPE_BLOCK) {
+    ScopeKind section = scope_section(scope);
+    bool over_params = section == SCOPE_FILE || section == SCOPE_TRAIN;     // elsewhere a name may hide a param
+    if (b == NULL && over_params && fixed == NULL && map_get(scope->file->params, name) != NULL) {
         refuse_rebinding(net, scope, ast, name, "a param");
         return;
     }
