@@ -6,7 +6,7 @@
 //   c.c        the words of C (a Dialect): what another target replaces
 //   files.c    the texts of kernels/c and skeleton/, carried by the compiler, pasted where used
 //   data.c     the mapping from fields of a source to inputs and targets
-//   train.c    a training program: steps, optimiser, data mapping, tables for the runtime
+//   train.c    a training program, with optimizer.c (the update) and tables.c (what the runtime is told)
 //   object.c   an inference object and its header
 //
 // Names: what the user wrote appears in comments and strings only, escaped. Identifiers end in the number of the value or
@@ -18,6 +18,10 @@
 #include "../compiler/mlc.h"
 
 enum { LINE_WIDTH = 120 };
+
+#ifndef MLC_VERSION
+#define MLC_VERSION "0.1.0"
+#endif
 
 // --- Texts that the compiler carries (embed.c makes the array) ----------------------------------------------------------
 
@@ -103,6 +107,7 @@ void        print_steps(Text *out, const Program *program, const Dialect *dialec
 void        print_steps_of(Text *out, const Program *program, const Dialect *dialect, const char *prefix, const bool *which);
 void        print_call_steps(Printer *p, const bool *which, bool wanted);   // steps s with which[s] == wanted; which NULL: all
 void        print_sizes(const Printer *p, Text *out);   // const int64_t N = run->size[0]; for the sizes that p used
+void        heading(Text *out, const char *title);      // ==== Title ====
 const char *count_text(Printer *p, const Value *value);
 void        print_output_copy(Printer *p, const Value *value, int index);     // a line, where the output needs it
 const Value *constant_of(const Program *program, const Value *value);      // NULL: not a constant of the program

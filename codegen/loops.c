@@ -353,7 +353,7 @@ static void print_template(Printer *p, const Expr *e)
         else if (*++at == 'f')
             text_add(p->out, "%s", single ? "f" : "");
         else if (*at == 't')
-            text_add(p->out, single ? "" : "_%s", type_def(type)->name);
+            text_add(p->out, "%s%s", single ? "" : "_", single ? "" : type_def(type)->name);
         else
             print_bound(p, e->operand[*at - '0'], operand_bind(e->prim, *at - '0'));
 }
@@ -605,7 +605,8 @@ static void print_join(Printer *p, const Loop *loop, DType type, const char *hal
     bool call = !type_is_float(type) || loop->reduce == REDUCE_MAX || loop->reduce == REDUCE_MIN;
     if (call)
         text_add(p->out, "%s%s%s(", word[loop->reduce], single ? "" : "_", single ? "" : type_def(type)->name);
-    text_add(p->out, half != NULL ? "mlk_load_%s(" : "", half);
+    if (half != NULL)
+        text_add(p->out, "mlk_load_%s(", half);
     print_target(p, loop);
     text_add(p->out, half != NULL ? ")" : "");
     text_add(p->out, call ? ", " : loop->reduce == REDUCE_SUM ? " + " : " * ");
@@ -661,7 +662,8 @@ static void print_assignment(Printer *p, const Loop *loop)
     p->out = &line;
     print_target(p, loop);
     text_add(p->out, !short_form ? " = " : loop->reduce == REDUCE_SUM ? " += " : " *= ");
-    text_add(p->out, half != NULL ? "mlk_store_%s(" : "", half);
+    if (half != NULL)
+        text_add(p->out, "mlk_store_%s(", half);
     if (joins && !short_form)
         print_join(p, loop, type, half);
     else

@@ -8,10 +8,6 @@
 
 #include <string.h>
 
-#ifndef MLC_VERSION
-#define MLC_VERSION "0.1.0"
-#endif
-
 enum { ARENA_ALIGNMENT = 64, LARGEST_BATCH = 1 << 30, STACK_LIMIT = 65536 };
 
 typedef struct Port { const char *name, *field; const Value *value; bool input; } Port;
@@ -584,12 +580,6 @@ static void print_prepare(Object *o)
 }
 
 // --- The object ---------------------------------------------------------------------------------------------------------------------------
-
-static void heading(Text *out, const char *title)
-{
-    text_add(out, "// ==== %s %.*s\n\n", title, (int)(LINE_WIDTH - 9 - strlen(title)),
-             "================================================================================================================");
-}
 
 void codegen_object(Text *c, Text *header, Model *model, Program *infer, Program *data, const char *weights_file)
 {

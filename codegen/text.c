@@ -145,3 +145,9 @@ const char *public_word(Context *cx, const char *name)
     const char *padded = arena_printf(cx->arena, " %s ", word);
     return strstr(reserved, padded) != NULL ? arena_printf(cx->arena, "%s_", word) : word;
 }
+
+void heading(Text *out, const char *title)
+{
+    text_add(out, "// ==== %s %.*s\n\n", title, (int)(LINE_WIDTH - 9 - strlen(title)),
+             "================================================================================================================");
+}
