@@ -69,6 +69,8 @@ void scope_bind(Net *net, Scope *scope, Ast *ast, const char *name, Val val, con
         refuse_rebinding(net, scope, ast, name, "a param");
         return;
     }
+    if (b != NULL && !b->ended && where != scope)
+        b->ast->read = true;                    // without the branch, it would be what is read
     Binding *made = NEW(net->arena, Binding);
     *made = (Binding){.val = val, .ast = ast, .fixed = fixed};
     ast->bound = true;
