@@ -23,7 +23,7 @@ enum { LINE_WIDTH = 120 };
 #define MLC_VERSION "0.1.0"
 #endif
 
-// --- Texts that the compiler carries (embed.c makes the array) ----------------------------------------------------------
+// --- Texts that the compiler carries (embed.c makes the array) -------------------------------------------------------
 
 typedef struct EmbeddedFile { const char *name, *text; } EmbeddedFile;
 extern const EmbeddedFile embedded_files[];             // ends with a NULL name
@@ -38,7 +38,7 @@ const char *kernel_parameters(Context *cx, const char *name);
 // The fields of a struct of a kernel file, in order: their number.
 int   kernel_fields(Context *cx, const char *type, const char *fields[], int room);
 
-// --- text.c ---------------------------------------------------------------------------------------------------------------
+// --- text.c ----------------------------------------------------------------------------------------------------------
 
 void  put_name(Text *out, const char *name);            // for comments: [A-Za-z0-9_.:/-], the rest \xNN
 void  put_remark(Text *out, const char *text);          // for // comments: printable ASCII but for \ and ??, the rest \xNN
@@ -51,7 +51,7 @@ void  put_amount(Text *out, int64_t n);                 // 1.3 M
 const char *identifier(Context *cx, const char *name);  // letters, digits and _ of a name, at most 40; never empty
 const char *public_word(Context *cx, const char *name); // the same, with _ appended to C's and C++'s words
 
-// --- Dialects -------------------------------------------------------------------------------------------------------------
+// --- Dialects --------------------------------------------------------------------------------------------------------
 
 typedef struct Dialect {                // what differs between targets that print the same loop trees
     const char *function;               // before the name of a step function
@@ -64,7 +64,7 @@ typedef struct Dialect {                // what differs between targets that pri
 
 extern const Dialect dialect_c;
 
-// --- Printing steps ---------------------------------------------------------------------------------------------------------
+// --- Printing steps --------------------------------------------------------------------------------------------------
 
 typedef struct LocalName { int var; const char *name; } LocalName;
 
@@ -113,7 +113,7 @@ void        print_output_copy(Printer *p, const Value *value, int index);     //
 const Value *constant_of(const Program *program, const Value *value);      // NULL: not a constant of the program
 void        print_memory(Text *out, const Program *program, const char *title);     // lines of a comment
 
-// --- The data mapping (data.c) ----------------------------------------------------------------------------------------------
+// --- The data mapping (data.c) ---------------------------------------------------------------------------------------
 
 typedef struct DataNeeds { bool *step, *field; } DataNeeds;     // what inputs need, not targets alone
 

@@ -30,7 +30,8 @@ DataNeeds data_needs(const Program *data, const Graph *graph)
 {
     Arena *arena = data->cx->arena;
     LIST(Value *) wanted = {0};
-    DataNeeds needs = {NEW_ARRAY(arena, bool, data->steps.count + 1), NEW_ARRAY(arena, bool, data->graph->inputs.count + 1)};
+    DataNeeds needs = {NEW_ARRAY(arena, bool, data->steps.count + 1),
+                       NEW_ARRAY(arena, bool, data->graph->inputs.count + 1)};
     for (int i = 0; i < data->graph->outputs.count; i++)
         if (data_fills_input(graph, data->graph->outputs.at[i].name))
             LIST_ADD(arena, wanted, data->graph->outputs.at[i].value);

@@ -66,9 +66,12 @@ static const EmbeddedFile *function_find(const char *name, size_t length, const 
     return embedded_find("scalar.h", strlen("scalar.h"));
 }
 
-// --- Pasting ----------------------------------------------------------------------------------------------------------------
+// --- Pasting ---------------------------------------------------------------------------------------------------------
 
-typedef struct Pasted { Context *cx; LIST(const EmbeddedFile *) files; } Pasted;
+typedef struct Pasted {
+    Context *cx;
+    LIST(const EmbeddedFile *) files;
+} Pasted;
 
 static void paste_need(Pasted *pasted, const EmbeddedFile *file)
 {
@@ -115,13 +118,14 @@ void paste_kernels(Context *cx, Text *out, const char *code)
     for (int i = 0; i < pasted.files.count; i++) {
         text_add(out, "// ---- %s: ", pasted.files.at[i]->name);
         text_add(out, "a kernel file of the compiler ");
-        text_add(out, "%.*s\n\n", (int)(LINE_WIDTH - 40 - strlen(pasted.files.at[i]->name)),
-                 "--------------------------------------------------------------------------------------------------------");
+        text_add(
+            out, "%.*s\n\n", (int)(LINE_WIDTH - 40 - strlen(pasted.files.at[i]->name)),
+            "--------------------------------------------------------------------------------------------------------");
         paste_file(out, pasted.files.at[i]->name);
     }
 }
 
-// --- Declarations -------------------------------------------------------------------------------------------------------------
+// --- Declarations ----------------------------------------------------------------------------------------------------
 
 const char *kernel_parameters(Context *cx, const char *name)
 {

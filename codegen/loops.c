@@ -15,7 +15,7 @@ static void print_bound(Printer *p, const Expr *e, int bind);
 
 void print_expr(Printer *p, const Expr *e) { print_bound(p, e, BIND_ANY); }
 
-// --- Lines ------------------------------------------------------------------------------------------------------------------
+// --- Lines -----------------------------------------------------------------------------------------------------------
 
 void put_indent(Printer *p) { text_add(p->out, "%*s", 4 * p->indent, ""); }
 
@@ -29,7 +29,7 @@ void put_line(Printer *p, const char *format, ...)
     va_end(args);
 }
 
-// --- Names ------------------------------------------------------------------------------------------------------------------
+// --- Names -----------------------------------------------------------------------------------------------------------
 
 // A named size keeps its name where that is short and in capitals, as the paper has it: N, T, H2. No name of the printer
 // begins with a capital. Other names get the number of the size.
@@ -37,7 +37,8 @@ const char *size_name(Context *cx, const Symbol *symbol)
 {
     const char *word = identifier(cx, symbol->name);
     bool plain = strlen(word) <= 3 && word[0] >= 'A' && word[0] <= 'Z' && strcmp(word, symbol->name) == 0 &&
-                 strcmp(word, "EOF") != 0 && strcmp(word, "NAN") != 0 && strcmp(word, "I") != 0 && strcmp(word, "Run") != 0;
+                 strcmp(word, "EOF") != 0 && strcmp(word, "NAN") != 0 && strcmp(word, "I") != 0 &&
+                 strcmp(word, "Run") != 0;
     return plain ? word : arena_printf(cx->arena, "%s_s%d", word, symbol->id);
 }
 
@@ -135,8 +136,11 @@ static void name_axes(Printer *p, const Loop *store)
 
 static const char *accumulator_wish(const Loop *loop, int var)
 {
-    static const char *const wish[] = {[REDUCE_NONE] = NULL, [REDUCE_SUM] = "sum", [REDUCE_PROD] = "product",
-                                       [REDUCE_MAX] = "most", [REDUCE_MIN] = "least"};
+    static const char *const wish[] = {[REDUCE_NONE] = NULL,
+                                       [REDUCE_SUM] = "sum",
+                                       [REDUCE_PROD] = "product",
+                                       [REDUCE_MAX] = "most",
+                                       [REDUCE_MIN] = "least"};
     if (loop->kind == LOOP_UPDATE && loop->target == NULL && loop->var == var)
         return wish[loop->reduce];
     const char *found = NULL;
@@ -171,7 +175,7 @@ static void name_rest(Printer *p, const Loop *loop, const Loop *whole)
         name_rest(p, loop->other, whole);
 }
 
-// --- Memory touched -----------------------------------------------------------------------------------------------------------
+// --- Memory touched --------------------------------------------------------------------------------------------------
 
 static bool value_listed(Value *const *at, int count, const Value *value)
 {
@@ -181,8 +185,9 @@ static bool value_listed(Value *const *at, int count, const Value *value)
     return false;
 }
 
-#define VALUE_NOTE(p, list, value) \
-    (value_listed((p)->list.at, (p)->list.count, (value)) ? (void)0 : (void)LIST_ADD((p)->cx->arena, (p)->list, (value)))
+#define VALUE_NOTE(p, list, value)                                                                                     \
+    (value_listed((p)->list.at, (p)->list.count, (value)) ? (void)0                                                    \
+                                                          : (void)LIST_ADD((p)->cx->arena, (p)->list, (value)))
 
 static void note_element(Printer *p, Value *value, int count)
 {
@@ -226,7 +231,7 @@ void name_loops(Printer *p, const Loop *loop)
     note_loops(p, loop);
 }
 
-// --- Sizes ------------------------------------------------------------------------------------------------------------------
+// --- Sizes -----------------------------------------------------------------------------------------------------------
 
 static void size_use(Printer *p, const Symbol *symbol)
 {
@@ -264,7 +269,7 @@ void print_size(Printer *p, Text *out, Size size)
     }
 }
 
-// --- Formulas ---------------------------------------------------------------------------------------------------------------
+// --- Formulas --------------------------------------------------------------------------------------------------------
 
 static bool is_integer(DType type) { return type != TYPE_bool && !type_is_float(type); }
 
@@ -298,7 +303,8 @@ static bool is_natural(const Expr *e)
         return true;
     if (e->kind == EXPR_NUMBER)
         return e->whole >= 0;
-    if (e->kind != EXPR_PRIM || (e->prim != PRIM_add && e->prim != PRIM_mul && e->prim != PRIM_floordiv && e->prim != PRIM_mod))
+    if (e->kind != EXPR_PRIM ||
+        (e->prim != PRIM_add && e->prim != PRIM_mul && e->prim != PRIM_floordiv && e->prim != PRIM_mod))
         return false;
     return is_natural(e->operand[0]) && is_natural(e->operand[1]);
 }
@@ -313,15 +319,22 @@ static bool divides_plainly(const Expr *e)
 static int prim_bind(PrimId prim)
 {
     switch (prim) {
-    case PRIM_add: case PRIM_sub:                           return BIND_SUM;
-    case PRIM_mul: case PRIM_div:                           return BIND_PRODUCT;
-    case PRIM_neg: case PRIM_not:                           return BIND_UNARY;
-    case PRIM_lt: case PRIM_le: case PRIM_gt: case PRIM_ge: return BIND_ORDER;
-    case PRIM_eq: case PRIM_ne:                             return BIND_EQUAL;
-    case PRIM_and:                                          return BIND_AND;
-    case PRIM_or:                                           return BIND_OR;
-    case PRIM_select:                                       return BIND_SELECT;
-    default:                                                return BIND_POSTFIX;
+    case PRIM_add:
+    case PRIM_sub: return BIND_SUM;
+    case PRIM_mul:
+    case PRIM_div: return BIND_PRODUCT;
+    case PRIM_neg:
+    case PRIM_not: return BIND_UNARY;
+    case PRIM_lt:
+    case PRIM_le:
+    case PRIM_gt:
+    case PRIM_ge: return BIND_ORDER;
+    case PRIM_eq:
+    case PRIM_ne: return BIND_EQUAL;
+    case PRIM_and: return BIND_AND;
+    case PRIM_or: return BIND_OR;
+    case PRIM_select: return BIND_SELECT;
+    default: return BIND_POSTFIX;
     }
 }
 
@@ -330,15 +343,15 @@ static int prim_bind(PrimId prim)
 static int operand_bind(PrimId prim, int i)
 {
     switch (prim_bind(prim)) {
-    case BIND_SUM:     return i == 0 ? BIND_SUM : BIND_PRODUCT;
+    case BIND_SUM: return i == 0 ? BIND_SUM : BIND_PRODUCT;
     case BIND_PRODUCT: return i == 0 ? BIND_PRODUCT : BIND_UNARY;
-    case BIND_UNARY:   return BIND_POSTFIX;
+    case BIND_UNARY: return BIND_POSTFIX;
     case BIND_ORDER:
-    case BIND_EQUAL:   return BIND_SUM;
+    case BIND_EQUAL: return BIND_SUM;
     case BIND_AND:
-    case BIND_OR:      return BIND_UNARY;
-    case BIND_SELECT:  return i == 0 ? BIND_EQUAL : i == 1 ? BIND_OR : BIND_SELECT;
-    default:           return BIND_ANY;
+    case BIND_OR: return BIND_UNARY;
+    case BIND_SELECT: return i == 0 ? BIND_EQUAL : i == 1 ? BIND_OR : BIND_SELECT;
+    default: return BIND_ANY;
     }
 }
 
@@ -380,8 +393,11 @@ static void print_operator(Printer *p, const Expr *e, const char *sign, int bind
 
 static void print_prim(Printer *p, const Expr *e, int bind)
 {
-    static const char *const wrapping[PRIM_COUNT] = {[PRIM_add] = "mlk_add", [PRIM_sub] = "mlk_sub", [PRIM_mul] = "mlk_mul",
-                                                     [PRIM_div] = "mlk_div", [PRIM_neg] = "mlk_neg"};
+    static const char *const wrapping[PRIM_COUNT] = {[PRIM_add] = "mlk_add",
+                                                     [PRIM_sub] = "mlk_sub",
+                                                     [PRIM_mul] = "mlk_mul",
+                                                     [PRIM_div] = "mlk_div",
+                                                     [PRIM_neg] = "mlk_neg"};
     bool data = is_integer(e->type) && !(e->prim != PRIM_div && (p->of_index || is_index(p, e)));
     if (data && wrapping[e->prim] != NULL)
         print_call(p, wrapping[e->prim], e);
@@ -401,7 +417,7 @@ static void print_cast(Printer *p, const Expr *e, int bind)
     const char *half = e->type == TYPE_f16 ? "f16" : e->type == TYPE_bf16 ? "bf16" : NULL;
     if (from->type == e->type)
         print_bound(p, from, bind);
-    else if (half != NULL) {        // rounded to 16 bits, and computed with as a float again
+    else if (half != NULL) {  // rounded to 16 bits, and computed with as a float again
         text_add(p->out, "mlk_load_%s(mlk_store_%s(%s", half, half, from->type == TYPE_f32 ? "" : "(float)");
         print_bound(p, from, from->type == TYPE_f32 ? BIND_ANY : BIND_UNARY);
         text_add(p->out, "))");
@@ -414,7 +430,7 @@ static void print_cast(Printer *p, const Expr *e, int bind)
         print_expr(p, from);
         text_add(p->out, ")");
     } else if (e->type == TYPE_f32 && type_is_float(from->type) && from->type != TYPE_f64)
-        print_bound(p, from, bind);     // half precision is a float already
+        print_bound(p, from, bind);  // half precision is a float already
     else {
         bool bracket = bind > BIND_UNARY;
         text_add(p->out, "%s(%s)", bracket ? "(" : "", type_def(e->type)->c);
@@ -436,7 +452,7 @@ static void print_leaf_number(Printer *p, const Expr *e, int bind)
     text_add(p->out, bracket ? "(%s)" : "%s", number.at);
 }
 
-// --- Memory -----------------------------------------------------------------------------------------------------------------
+// --- Memory ----------------------------------------------------------------------------------------------------------
 
 // One index over all elements of a value that has more axes.
 static bool is_flat(const Value *value, int count) { return count == 1 && value->type.shape.rank > 1; }
@@ -450,7 +466,7 @@ static void print_element(Printer *p, Value *value, int count, Expr *const *inde
     p->of_index = true;
     for (int i = 0; i < count; i++) {
         const Expr *e = index[i];
-        bool widened = e->kind == EXPR_CAST && !type_is_float(e->operand[0]->type);     // C widens an index by itself
+        bool widened = e->kind == EXPR_CAST && !type_is_float(e->operand[0]->type);  // C widens an index by itself
         text_add(p->out, "[");
         print_expr(p, widened ? e->operand[0] : e);
         text_add(p->out, "]");
@@ -494,18 +510,18 @@ static void print_bound(Printer *p, const Expr *e, int bind)
 {
     switch (e->kind) {
     case EXPR_NUMBER: print_leaf_number(p, e, bind); break;
-    case EXPR_INDEX:  text_add(p->out, "%s", loop_find(p, e->var)); break;
-    case EXPR_SIZE:   print_size_bound(p, e->size, bind); break;
-    case EXPR_LOAD:   print_load(p, e); break;
-    case EXPR_LOCAL:  text_add(p->out, "%s", local_name(p, e->var)); break;
-    case EXPR_HYPER:  print_hyper(p, e); break;
-    case EXPR_PRIM:   print_prim(p, e, bind); break;
-    case EXPR_CAST:   print_cast(p, e, bind); break;
-    case EXPR_ARG:    BUG("operand %d of a formula was never given", e->arg);
+    case EXPR_INDEX: text_add(p->out, "%s", loop_find(p, e->var)); break;
+    case EXPR_SIZE: print_size_bound(p, e->size, bind); break;
+    case EXPR_LOAD: print_load(p, e); break;
+    case EXPR_LOCAL: text_add(p->out, "%s", local_name(p, e->var)); break;
+    case EXPR_HYPER: print_hyper(p, e); break;
+    case EXPR_PRIM: print_prim(p, e, bind); break;
+    case EXPR_CAST: print_cast(p, e, bind); break;
+    case EXPR_ARG: BUG("operand %d of a formula was never given", e->arg);
     }
 }
 
-// --- Statements ---------------------------------------------------------------------------------------------------------------
+// --- Statements ------------------------------------------------------------------------------------------------------
 
 static const char *local_type(DType type)
 {
@@ -595,12 +611,14 @@ static void print_target(Printer *p, const Loop *loop)
     print_element(p, loop->target, loop->count, loop->index);
 }
 
-
 // The join of what is there and what comes: sum, product, maximum, minimum.
 static void print_join(Printer *p, const Loop *loop, DType type, const char *half)
 {
-    static const char *const word[] = {[REDUCE_NONE] = "", [REDUCE_SUM] = "mlk_add", [REDUCE_PROD] = "mlk_mul",
-                                       [REDUCE_MAX] = "mlk_max2", [REDUCE_MIN] = "mlk_min2"};
+    static const char *const word[] = {[REDUCE_NONE] = "",
+                                       [REDUCE_SUM] = "mlk_add",
+                                       [REDUCE_PROD] = "mlk_mul",
+                                       [REDUCE_MAX] = "mlk_max2",
+                                       [REDUCE_MIN] = "mlk_min2"};
     bool single = type_is_float(type) && type != TYPE_f64;
     bool call = !type_is_float(type) || loop->reduce == REDUCE_MAX || loop->reduce == REDUCE_MIN;
     if (call)
@@ -617,7 +635,8 @@ static void print_join(Printer *p, const Loop *loop, DType type, const char *hal
 // How deep in brackets, and whether a line may be broken behind the blank at `at`: after a comma, before an operator.
 static bool may_break(const char *line, size_t at)
 {
-    return line[at] == ' ' && (line[at - 1] == ',' || (strchr("+-*/?:=|&", line[at + 1]) != NULL && line[at + 2] == ' '));
+    return line[at] == ' ' &&
+           (line[at - 1] == ',' || (strchr("+-*/?:=|&", line[at + 1]) != NULL && line[at + 2] == ' '));
 }
 
 // The best place to break a line that is too long: in its last two thirds, as far out of all brackets as can be, late.
@@ -657,7 +676,8 @@ static void print_assignment(Printer *p, const Loop *loop)
     DType type = loop->target != NULL ? loop->target->type.dtype : loop->value->type;
     bool in_memory = loop->target != NULL, joins = loop->kind == LOOP_UPDATE && loop->reduce != REDUCE_NONE;
     const char *half = in_memory && (type == TYPE_f16 || type == TYPE_bf16) ? type_def(type)->name : NULL;
-    bool short_form = joins && half == NULL && type_is_float(type) && (loop->reduce == REDUCE_SUM || loop->reduce == REDUCE_PROD);
+    bool short_form =
+        joins && half == NULL && type_is_float(type) && (loop->reduce == REDUCE_SUM || loop->reduce == REDUCE_PROD);
     Text line = {.arena = p->cx->arena}, *out = p->out;
     p->out = &line;
     print_target(p, loop);
@@ -679,7 +699,8 @@ static void print_local(Printer *p, const Loop *loop)
     if (loop->kind == LOOP_LET && is_index(p, loop->value))
         LIST_ADD(p->cx->arena, p->index_locals, loop->var);
     p->out = &line;
-    text_add(p->out, "%s%s %s = ", loop->kind == LOOP_LET ? "const " : "", local_type(loop->type), local_name(p, loop->var));
+    text_add(p->out, "%s%s %s = ", loop->kind == LOOP_LET ? "const " : "", local_type(loop->type),
+             local_name(p, loop->var));
     print_expr(p, loop->value);
     text_add(p->out, ";");
     p->out = out;
@@ -711,8 +732,8 @@ static void print_if(Printer *p, const Loop *loop)
 static void print_body(Printer *p, const Loop *loop)
 {
     const Loop *only = loop->body.count == 1 ? loop->body.at[0] : NULL;
-    bool braces = only == NULL || only->kind == LOOP_BLOCK || only->kind == LOOP_LET || only->kind == LOOP_ACCUMULATOR ||
-                  (only->kind == LOOP_IF && loop->kind == LOOP_IF);
+    bool braces = only == NULL || only->kind == LOOP_BLOCK || only->kind == LOOP_LET ||
+                  only->kind == LOOP_ACCUMULATOR || (only->kind == LOOP_IF && loop->kind == LOOP_IF);
     text_add(p->out, braces ? " {\n" : "\n");
     p->indent++;
     for (int i = 0; i < loop->body.count; i++)
@@ -741,12 +762,12 @@ static void print_block(Printer *p, const Loop *loop)
 void print_loops(Printer *p, const Loop *loop)
 {
     switch (loop->kind) {
-    case LOOP_BLOCK:       print_block(p, loop); break;
-    case LOOP_FOR:         print_for(p, loop); break;
+    case LOOP_BLOCK: print_block(p, loop); break;
+    case LOOP_FOR: print_for(p, loop); break;
     case LOOP_LET:
     case LOOP_ACCUMULATOR: print_local(p, loop); break;
     case LOOP_STORE:
-    case LOOP_UPDATE:      print_assignment(p, loop); break;
-    case LOOP_IF:          print_if(p, loop); break;
+    case LOOP_UPDATE: print_assignment(p, loop); break;
+    case LOOP_IF: print_if(p, loop); break;
     }
 }

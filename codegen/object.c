@@ -10,22 +10,26 @@
 
 enum { ARENA_ALIGNMENT = 64, LARGEST_BATCH = 1 << 30, STACK_LIMIT = 65536 };
 
-typedef struct Port { const char *name, *field; const Value *value; bool input; } Port;
+typedef struct Port {
+    const char *name, *field;
+    const Value *value;
+    bool input;
+} Port;
 
 typedef struct Object {
     Context *cx;
-    Model   *model;
-    Program *infer, *data;              // data: NULL where the model has no mapping, or one too large for the stack
+    Model *model;
+    Program *infer, *data;  // data: NULL where the model has no mapping, or one too large for the stack
     const char *prefix, *weights_file;
-    Text    *out;
-    LIST(Port) ports;                   // inputs, then outputs
-    LIST(const Symbol *) sizes;         // named sizes but for the batch
-    const Symbol *batch;                // NULL: one sample at a time
-    int64_t  max_batch, weight_bytes, arena_bytes;
+    Text *out;
+    LIST(Port) ports;            // inputs, then outputs
+    LIST(const Symbol *) sizes;  // named sizes but for the batch
+    const Symbol *batch;         // NULL: one sample at a time
+    int64_t max_batch, weight_bytes, arena_bytes;
     DataNeeds needs;
 } Object;
 
-// --- What the model has -----------------------------------------------------------------------------------------------------
+// --- What the model has ----------------------------------------------------------------------------------------------
 
 static const char *field_name(Object *o, const char *name)
 {
@@ -77,8 +81,12 @@ static int64_t padded(int64_t bytes) { return (bytes + ARENA_ALIGNMENT - 1) / AR
 
 static Object object_new(Model *model, Program *infer, Program *data, const char *weights_file)
 {
-    Object o = {.cx = model->cx, .model = model, .infer = infer, .weights_file = weights_file,
-                .prefix = identifier(model->cx, model->name), .weight_bytes = weight_bytes(model)};
+    Object o = {.cx = model->cx,
+                .model = model,
+                .infer = infer,
+                .weights_file = weights_file,
+                .prefix = identifier(model->cx, model->name),
+                .weight_bytes = weight_bytes(model)};
     const Graph *graph = infer->graph;
     for (int i = 0; i < graph->inputs.count; i++)
         add_port(&o, graph->inputs.at[i]->name, graph->inputs.at[i], true);
@@ -86,7 +94,9 @@ static Object object_new(Model *model, Program *infer, Program *data, const char
         add_port(&o, graph->outputs.at[i].name, graph->outputs.at[i].value, false);
     for (int i = 0; i < o.ports.count; i++)
         add_sizes(&o, &o.ports.at[i].value->type.shape);
-    o.max_batch = o.batch == NULL ? 1 : o.batch->bound > 0 && o.batch->bound < LARGEST_BATCH ? o.batch->bound : LARGEST_BATCH;
+    o.max_batch = o.batch == NULL                                        ? 1
+                  : o.batch->bound > 0 && o.batch->bound < LARGEST_BATCH ? o.batch->bound
+                                                                         : LARGEST_BATCH;
     o.arena_bytes = padded(infer->arena_bytes) + padded(infer->scratch_bytes);
     if (o.arena_bytes == 0)
         o.arena_bytes = ARENA_ALIGNMENT;
@@ -97,7 +107,7 @@ static Object object_new(Model *model, Program *infer, Program *data, const char
     return o;
 }
 
-// --- Header -------------------------------------------------------------------------------------------------------------------
+// --- Header ----------------------------------------------------------------------------------------------------------
 
 static const char *upper(Context *cx, const char *word)
 {
@@ -143,19 +153,25 @@ static void header_opening(Object *o, Text *out)
     put_grouped(out, o->arena_bytes);
     text_add(out, " bytes, given by the caller for each thread that runs the model\n//   batch        up to %lld\n//\n",
              (long long)o->max_batch);
-    text_add(out, "// Threads: nothing here is shared or kept between calls. Any number of threads may call %s_run at the same time,\n"
-                  "// each with an arena and outputs of its own. It allocates nothing, calls only libm, and leaves the\n"
-                  "// floating-point mode as it was. The same inputs give the same bits, whatever the batch they come in.\n//\n", o->prefix);
+    text_add(
+        out,
+        "// Threads: nothing here is shared or kept between calls. Any number of threads may call %s_run at the same "
+        "time,\n"
+        "// each with an arena and outputs of its own. It allocates nothing, calls only libm, and leaves the\n"
+        "// floating-point mode as it was. The same inputs give the same bits, whatever the batch they come in.\n//\n",
+        o->prefix);
 }
 
 // A whole program in the comment: the tests compile it.
 static void header_example(Object *o, Text *out)
 {
     const char *m = o->prefix;
-    text_add(out, "// Example:\n//\n//   #include \"%s.h\"\n//   #include <stdio.h>\n//\n//   int main(void)\n//   {\n", m);
+    text_add(out, "// Example:\n//\n//   #include \"%s.h\"\n//   #include <stdio.h>\n//\n//   int main(void)\n//   {\n",
+             m);
     text_add(out, "//       static _Alignas(%d) char arena[%lld];\n", ARENA_ALIGNMENT, (long long)o->arena_bytes);
     if (o->weights_file == NULL)
-        text_add(out, "//       static float weights[%lld];    // fill from a file\n", (long long)(o->weight_bytes / 4 + (o->weight_bytes == 0)));
+        text_add(out, "//       static float weights[%lld];    // fill from a file\n",
+                 (long long)(o->weight_bytes / 4 + (o->weight_bytes == 0)));
     text_add(out, "//       %s_io io = {0};\n", m);
     for (int i = 0; i < o->sizes.count; i++)
         text_add(out, "//       io.%s = 1;\n", size_name(o->cx, o->sizes.at[i]));
@@ -166,9 +182,10 @@ static void header_example(Object *o, Text *out)
         int64_t count = 1, n;
         for (int d = 0; d < port->value->type.shape.rank; d++) {
             const Symbol *symbols[1];
-            count *= size_known(port->value->type.shape.dim[d], &n) ? n
+            count *= size_known(port->value->type.shape.dim[d], &n)                                       ? n
                      : size_symbols(port->value->type.shape.dim[d], symbols, 1) == 1 && symbols[0]->batch ? 1
-                     : size_upper(port->value->type.shape.dim[d], &n) ? n : 1;
+                     : size_upper(port->value->type.shape.dim[d], &n)                                     ? n
+                                                                                                          : 1;
         }
         text_add(out, "//       static %s %s[%lld];\n//       io.%s = %s;\n", port_type(port), port->field,
                  (long long)(count > 0 ? count : 1), port->field, port->field);
@@ -180,12 +197,13 @@ static void header_example(Object *o, Text *out)
 static void header_io(Object *o, Text *out)
 {
     const char *m = o->prefix;
-    text_add(out, "// What a call reads and writes. Arrays are row-major without gaps. Outputs overlap neither inputs nor each other.\n");
+    text_add(out, "// What a call reads and writes. Arrays are row-major without gaps. Outputs overlap neither inputs "
+                  "nor each other.\n");
     text_add(out, "typedef struct %s_io {\n", m);
     if (o->weights_file == NULL)
-        text_add(out, "    const void *weights;        // %lld bytes, the flat block that `mlc` writes, aligned to 4\n", (long long)o->weight_bytes);
-    for (int i = 0; i < o->sizes.count; i++)
-        {
+        text_add(out, "    const void *weights;        // %lld bytes, the flat block that `mlc` writes, aligned to 4\n",
+                 (long long)o->weight_bytes);
+    for (int i = 0; i < o->sizes.count; i++) {
         text_add(out, "    int64_t %s;", size_name(o->cx, o->sizes.at[i]));
         text_pad(out, 32);
         text_add(out, "// 1 ... %lld\n", (long long)o->sizes.at[i]->bound);
@@ -195,8 +213,10 @@ static void header_io(Object *o, Text *out)
         text_add(out, "    %s%s *%s;", port->input ? "const " : "", port_type(port), port->field);
         text_pad(out, 32);
         text_add(out, "// %s %s%s", port->input ? "input" : "output", port_shape(o, port->value),
-                 port->value->type.dtype == TYPE_f16 ? " f16" : port->value->type.dtype == TYPE_bf16 ? " bf16"
-                 : port->value->type.dtype == TYPE_bool ? " 0 or 1" : "");
+                 port->value->type.dtype == TYPE_f16    ? " f16"
+                 : port->value->type.dtype == TYPE_bf16 ? " bf16"
+                 : port->value->type.dtype == TYPE_bool ? " 0 or 1"
+                                                        : "");
         if (port->input && port->value->below > 0)
             text_add(out, ", each 0 ... %lld", (long long)(port->value->below - 1));
         text_add(out, ", aligned to %d\n", type_def(port->value->type.dtype)->bytes);
@@ -204,7 +224,9 @@ static void header_io(Object *o, Text *out)
     text_add(out, "} %s_io;\n\n", m);
 }
 
-typedef struct StatusRow { const char *name, *text; } StatusRow;
+typedef struct StatusRow {
+    const char *name, *text;
+} StatusRow;
 
 static const StatusRow status_rows[] = {
     {"OK", "done"},
@@ -229,13 +251,18 @@ static int input_count(const Object *o) { return o->infer->graph->inputs.count; 
 static void header_info(Object *o, Text *out)
 {
     const char *m = o->prefix;
-    text_add(out, "typedef struct %s_tensor {\n    char    name[%lld], type[8];         // type: \"f32\", \"i32\", ...\n", m, (long long)longest_name(o));
+    text_add(out,
+             "typedef struct %s_tensor {\n    char    name[%lld], type[8];         // type: \"f32\", \"i32\", ...\n", m,
+             (long long)longest_name(o));
     text_add(out, "    int32_t rank, labels;       // how many labels its last axis has; 0: none\n");
     text_add(out, "    int64_t dim[8];             // -1: the batch, or a named size\n} %s_tensor;\n\n", m);
-    text_add(out, "// Names and shapes, in the order of the net.\ntypedef struct %s_description {\n    char    name[%d], version[16];\n", m,
-             (int)strlen(o->model->name) + 1);
+    text_add(out,
+             "// Names and shapes, in the order of the net.\ntypedef struct %s_description {\n    char    name[%d], "
+             "version[16];\n",
+             m, (int)strlen(o->model->name) + 1);
     text_add(out, "    int64_t weight_bytes, max_batch;\n    int32_t inputs, outputs;\n");
-    text_add(out, "    %s_tensor input[%d], output[%d];\n} %s_description;\n\n", m, input_count(o) > 0 ? input_count(o) : 1,
+    text_add(out, "    %s_tensor input[%d], output[%d];\n} %s_description;\n\n", m,
+             input_count(o) > 0 ? input_count(o) : 1,
              o->ports.count > input_count(o) ? o->ports.count - input_count(o) : 1, m);
     text_add(out, "extern const %s_description %s_info;\n\n", m, m);
 }
@@ -243,12 +270,20 @@ static void header_info(Object *o, Text *out)
 static void header_functions(Object *o, Text *out)
 {
     const char *m = o->prefix;
-    text_add(out, "// Bytes of arena that a call with this batch needs; 0: no such batch. Any memory that is aligned to %d will do.\n"
-                  "size_t %s_arena_bytes(int64_t batch);\n\n", ARENA_ALIGNMENT, m);
-    text_add(out, "// Computes the outputs of `batch` samples. What is wrong with the arguments is found before anything is written.\n"
-                  "%s_status %s_run(const %s_io *io, int64_t batch, void *arena, size_t arena_bytes);\n\n", m, m, m);
-    text_add(out, "// One line for each status. Label i of output `output`, by their order; NULL: there is none.\n"
-                  "const char *%s_status_text(%s_status status);\nconst char *%s_label(int output, int i);\n\n", m, m, m);
+    text_add(out,
+             "// Bytes of arena that a call with this batch needs; 0: no such batch. Any memory that is aligned to %d "
+             "will do.\n"
+             "size_t %s_arena_bytes(int64_t batch);\n\n",
+             ARENA_ALIGNMENT, m);
+    text_add(out,
+             "// Computes the outputs of `batch` samples. What is wrong with the arguments is found before anything is "
+             "written.\n"
+             "%s_status %s_run(const %s_io *io, int64_t batch, void *arena, size_t arena_bytes);\n\n",
+             m, m, m);
+    text_add(out,
+             "// One line for each status. Label i of output `output`, by their order; NULL: there is none.\n"
+             "const char *%s_status_text(%s_status status);\nconst char *%s_label(int output, int i);\n\n",
+             m, m, m);
 }
 
 // A field by the name it has in the source, or by its columns.
@@ -256,8 +291,9 @@ static const char *source_field(Object *o, const Field *field)
 {
     if (field->name != NULL)
         return public_word(o->cx, field->name);
-    return field->first == field->last ? arena_printf(o->cx->arena, "column_%lld", (long long)field->first)
-                                       : arena_printf(o->cx->arena, "columns_%lld_to_%lld", (long long)field->first, (long long)field->last);
+    return field->first == field->last
+               ? arena_printf(o->cx->arena, "column_%lld", (long long)field->first)
+               : arena_printf(o->cx->arena, "columns_%lld_to_%lld", (long long)field->first, (long long)field->last);
 }
 
 static bool field_needed(const Object *o, const Field *field) { return o->needs.field[field->value->index]; }
@@ -267,20 +303,26 @@ static void header_prepare(Object *o, Text *out)
     const char *m = o->prefix;
     if (o->data == NULL)
         return;
-    text_add(out, "// What the data has for one sample, before the net's `data` mapping.\ntypedef struct %s_fields {\n", m);
+    text_add(out, "// What the data has for one sample, before the net's `data` mapping.\ntypedef struct %s_fields {\n",
+             m);
     for (int i = 0; i < o->model->recipe->fields.count; i++) {
         const Field *field = &o->model->recipe->fields.at[i];
         if (!field_needed(o, field))
             continue;
         text_add(out, "    const %s *%s;", type_def(field->value->type.dtype)->c, source_field(o, field));
         text_pad(out, 40);
-        text_add(out, "// %s%s\n", port_shape(o, field->value), field->codes != NULL ? ", the code of the category" : "");
+        text_add(out, "// %s%s\n", port_shape(o, field->value),
+                 field->codes != NULL ? ", the code of the category" : "");
     }
-    text_add(out, "} %s_fields;\n\n// The inputs of one sample: row i of the batch is at %s_io's pointer plus i rows.\n", m, m);
+    text_add(out,
+             "} %s_fields;\n\n// The inputs of one sample: row i of the batch is at %s_io's pointer plus i rows.\n", m,
+             m);
     text_add(out, "typedef struct %s_sample {\n", m);
     for (int i = 0; i < input_count(o); i++)
         text_add(out, "    %s *%s;\n", port_type(&o->ports.at[i]), o->ports.at[i].field);
-    text_add(out, "} %s_sample;\n\n// Makes the inputs of one sample, as training does: the same steps, the same bits.\n", m);
+    text_add(out,
+             "} %s_sample;\n\n// Makes the inputs of one sample, as training does: the same steps, the same bits.\n",
+             m);
     text_add(out, "%s_status %s_prepare(const %s_fields *fields, const %s_sample *sample);\n\n", m, m, m, m);
 }
 
@@ -289,7 +331,8 @@ static void print_header(Object *o, Text *out)
     const char *m = o->prefix, *guard = upper(o->cx, m);
     header_opening(o, out);
     header_example(o, out);
-    text_add(out, "#ifndef %s_MODEL_H\n#define %s_MODEL_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n", guard, guard);
+    text_add(out, "#ifndef %s_MODEL_H\n#define %s_MODEL_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n", guard,
+             guard);
     text_add(out, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
     text_add(out, "enum { %s_ABI = 1, %s_MAX_BATCH = %lld };\n\n", m, m, (long long)o->max_batch);
     text_add(out, "typedef enum %s_status {\n", m);
@@ -306,7 +349,7 @@ static void print_header(Object *o, Text *out)
     text_add(out, "#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
 }
 
-// --- Tables -----------------------------------------------------------------------------------------------------------------------
+// --- Tables ----------------------------------------------------------------------------------------------------------
 
 static const Labels *labels_of(const Model *model, const char *name)
 {
@@ -323,7 +366,8 @@ static void print_tensor(Object *o, const Port *port)
     int64_t n;
     text_add(o->out, "        {");
     put_string(o->out, port->name);
-    text_add(o->out, ", \"%s\", %d, %d, {", type_def(port->value->type.dtype)->name, shape->rank, labels != NULL ? labels->count : 0);
+    text_add(o->out, ", \"%s\", %d, %d, {", type_def(port->value->type.dtype)->name, shape->rank,
+             labels != NULL ? labels->count : 0);
     for (int i = 0; i < shape->rank; i++)
         text_add(o->out, i > 0 ? ", %lld" : "%lld", size_known(shape->dim[i], &n) ? (long long)n : -1LL);
     text_add(o->out, shape->rank > 0 ? "}},\n" : "0}},\n");
@@ -333,8 +377,8 @@ static void print_info(Object *o)
 {
     text_add(o->out, "const %s_description %s_info = {\n    ", o->prefix, o->prefix);
     put_string(o->out, o->model->name);
-    text_add(o->out, ", \"%s\", %lld, %lld, %d, %d,\n    {\n", MLC_VERSION, (long long)o->weight_bytes, (long long)o->max_batch,
-             input_count(o), o->ports.count - input_count(o));
+    text_add(o->out, ", \"%s\", %lld, %lld, %d, %d,\n    {\n", MLC_VERSION, (long long)o->weight_bytes,
+             (long long)o->max_batch, input_count(o), o->ports.count - input_count(o));
     for (int i = 0; i < input_count(o); i++)
         print_tensor(o, &o->ports.at[i]);
     text_add(o->out, input_count(o) > 0 ? "    },\n    {\n" : "        {\"\", \"\", 0, 0, {0}},\n    },\n    {\n");
@@ -361,7 +405,8 @@ static void print_labels(Object *o)
             put_string(o->out, labels->names[k]);
         }
         text_add(o->out, "};\n\n");
-        text_add(&choice, "    if (output == %d && i >= 0 && i < %d)\n        return labels_%d[i];\n", output, labels->count, output);
+        text_add(&choice, "    if (output == %d && i >= 0 && i < %d)\n        return labels_%d[i];\n", output,
+                 labels->count, output);
     }
     text_add(o->out, "const char *%s_label(int output, int i)\n{\n%s    return NULL;\n}\n\n", o->prefix,
              choice.at != NULL ? choice.at : "    (void)output, (void)i;\n");
@@ -375,7 +420,7 @@ static void print_status_text(Object *o)
     text_add(o->out, "    }\n    return \"no such status\";\n}\n\n");
 }
 
-// --- Weights ------------------------------------------------------------------------------------------------------------------------
+// --- Weights ---------------------------------------------------------------------------------------------------------
 
 // A path inside a string of the assembler, which stands inside a string of C.
 static void put_assembler_path(Text *out, const char *path)
@@ -395,19 +440,23 @@ static void print_weights(Object *o)
         return;
     const char *m = o->prefix;
     text_add(o->out, "// The weights: bytes that the assembler takes from a file, in read-only data.\n");
-    text_add(o->out, "__asm__(\".pushsection .rodata, \\\"a\\\"\\n\"\n    \".balign 64\\n\"\n    \".globl %s_weights\\n\"\n"
-                     "    \".hidden %s_weights\\n\"\n    \"%s_weights:\\n\"\n    \".incbin \\\"", m, m, m);
+    text_add(o->out,
+             "__asm__(\".pushsection .rodata, \\\"a\\\"\\n\"\n    \".balign 64\\n\"\n    \".globl %s_weights\\n\"\n"
+             "    \".hidden %s_weights\\n\"\n    \"%s_weights:\\n\"\n    \".incbin \\\"",
+             m, m, m);
     put_assembler_path(o->out, o->weights_file);
     text_add(o->out, "\\\"\\n\"\n    \".popsection\\n\");\n");
-    text_add(o->out, "extern const char %s_weights[%lld] __attribute__((visibility(\"hidden\")));\n\n", m, (long long)o->weight_bytes);
+    text_add(o->out, "extern const char %s_weights[%lld] __attribute__((visibility(\"hidden\")));\n\n", m,
+             (long long)o->weight_bytes);
 }
 
-// --- Running --------------------------------------------------------------------------------------------------------------------------
+// --- Running ---------------------------------------------------------------------------------------------------------
 
 static void print_arena_bytes(Object *o)
 {
-    text_add(o->out, "size_t %s_arena_bytes(int64_t batch)\n{\n    return batch >= 1 && batch <= %lld ? %lld : 0;\n}\n\n", o->prefix,
-             (long long)o->max_batch, (long long)o->arena_bytes);
+    text_add(o->out,
+             "size_t %s_arena_bytes(int64_t batch)\n{\n    return batch >= 1 && batch <= %lld ? %lld : 0;\n}\n\n",
+             o->prefix, (long long)o->max_batch, (long long)o->arena_bytes);
 }
 
 static void refuse(Object *o, Text *out, const char *condition, const char *status)
@@ -453,10 +502,15 @@ static void check_pointers(Object *o, Text *out)
     refuse(o, out, arena_printf(arena, "batch < 1 || batch > %lld", (long long)o->max_batch), "BAD_BATCH");
     for (int i = 0; i < o->sizes.count; i++) {
         const char *name = size_name(o->cx, o->sizes.at[i]);
-        refuse(o, out, arena_printf(arena, "io->%s < 1 || io->%s > %lld", name, name, (long long)o->sizes.at[i]->bound), "BAD_SIZE");
+        refuse(o, out, arena_printf(arena, "io->%s < 1 || io->%s > %lld", name, name, (long long)o->sizes.at[i]->bound),
+               "BAD_SIZE");
     }
-    refuse(o, out, arena_printf(arena, o->weights_file == NULL ? "!is_aligned(arena, %d) || !is_aligned(io->weights, 4)"
-                                                               : "!is_aligned(arena, %d)", ARENA_ALIGNMENT), "BAD_ALIGNMENT");
+    refuse(o, out,
+           arena_printf(arena,
+                        o->weights_file == NULL ? "!is_aligned(arena, %d) || !is_aligned(io->weights, 4)"
+                                                : "!is_aligned(arena, %d)",
+                        ARENA_ALIGNMENT),
+           "BAD_ALIGNMENT");
     refuse_any(o, out, "!is_aligned($, #)", "BAD_ALIGNMENT", aligned_port);
     refuse(o, out, arena_printf(arena, "arena_bytes < %lld", (long long)o->arena_bytes), "SMALL_ARENA");
 }
@@ -468,8 +522,10 @@ static void check_indices(Object *o, Printer *p)
         const DType type = port->value->type.dtype;
         if (port->value->below <= 0 || (type != TYPE_i32 && type != TYPE_i64 && type != TYPE_u8))
             continue;
-        refuse(o, p->out, arena_printf(o->cx->arena, "!indices_inside_%s(io->%s, %s, %lld)", type_def(type)->name, port->field,
-                                       count_text(p, port->value), (long long)port->value->below), "BAD_INDEX");
+        refuse(o, p->out,
+               arena_printf(o->cx->arena, "!indices_inside_%s(io->%s, %s, %lld)", type_def(type)->name, port->field,
+                            count_text(p, port->value), (long long)port->value->below),
+               "BAD_INDEX");
     }
 }
 
@@ -479,12 +535,15 @@ static void print_check(Object *o)
     check_pointers(o, &checks);
     Printer p = printer_new(o->infer, &dialect_c, "infer", &indices);
     check_indices(o, &p);
-    text_add(o->out, "static %s_status check(const %s_io *io, int64_t batch, const void *arena, size_t arena_bytes)\n{\n%s", o->prefix,
-             o->prefix, checks.at);
+    text_add(o->out,
+             "static %s_status check(const %s_io *io, int64_t batch, const void *arena, size_t arena_bytes)\n{\n%s",
+             o->prefix, o->prefix, checks.at);
     if (indices.at != NULL) {
         for (int i = 0; i < p.sizes.count; i++) {
             const char *name = size_name(o->cx, p.sizes.at[i]);
-            text_add(o->out, p.sizes.at[i]->batch ? "    const int64_t %s = batch;\n" : "    const int64_t %s = io->%s;\n", name, name);
+            text_add(o->out,
+                     p.sizes.at[i]->batch ? "    const int64_t %s = batch;\n" : "    const int64_t %s = io->%s;\n",
+                     name, name);
         }
         text_add(o->out, "%s", indices.at);
     }
@@ -494,7 +553,8 @@ static void print_check(Object *o)
 static void print_run_struct(Object *o)
 {
     Text *out = o->out;
-    text_add(out, "    const Run here = {\n        .arena = arena,\n        .scratch = (char *)arena + %lld,\n", (long long)padded(o->infer->arena_bytes));
+    text_add(out, "    const Run here = {\n        .arena = arena,\n        .scratch = (char *)arena + %lld,\n",
+             (long long)padded(o->infer->arena_bytes));
     if (o->weights_file == NULL)
         text_add(out, "        .param = io->weights,\n");
     else if (o->weight_bytes > 0)
@@ -502,11 +562,14 @@ static void print_run_struct(Object *o)
     for (int i = 0; i < o->ports.count; i++) {
         const Port *port = &o->ports.at[i];
         int index = port->input ? i : i - input_count(o);
-        text_add(out, port->input ? "        .in[%d] = (const char *)io->%s,\n" : "        .out[%d] = (char *)io->%s,\n", index, port->field);
+        text_add(out,
+                 port->input ? "        .in[%d] = (const char *)io->%s,\n" : "        .out[%d] = (char *)io->%s,\n",
+                 index, port->field);
     }
     text_add(out, "        .size[0] = batch,\n");
     for (int i = 0; i < o->sizes.count; i++)
-        text_add(out, "        .size[%d] = io->%s,\n", size_slot(o->infer, o->sizes.at[i]), size_name(o->cx, o->sizes.at[i]));
+        text_add(out, "        .size[%d] = io->%s,\n", size_slot(o->infer, o->sizes.at[i]),
+                 size_name(o->cx, o->sizes.at[i]));
     text_add(out, "    };\n    const Run *run = &here;\n");
 }
 
@@ -526,7 +589,10 @@ static void print_run(Object *o)
     Text *out = o->out;
     const char *m = o->prefix;
     text_add(out, "%s_status %s_run(const %s_io *io, int64_t batch, void *arena, size_t arena_bytes)\n{\n", m, m, m);
-    text_add(out, "    const %s_status status = check(io, batch, arena, arena_bytes);\n    if (status != %s_OK)\n        return status;\n", m, m);
+    text_add(out,
+             "    const %s_status status = check(io, batch, arena, arena_bytes);\n    if (status != %s_OK)\n        "
+             "return status;\n",
+             m, m);
     print_run_struct(o);
     text_add(out, "    const uint64_t mode = float_mode_enter();\n");
     Printer p = printer_new(o->infer, &dialect_c, "infer", out);
@@ -536,7 +602,7 @@ static void print_run(Object *o)
     text_add(out, "    float_mode_leave(mode);\n    return %s_OK;\n}\n", m);
 }
 
-// --- Preparing inputs -----------------------------------------------------------------------------------------------------------------
+// --- Preparing inputs ------------------------------------------------------------------------------------------------
 
 static void print_prepare_checks(Object *o)
 {
@@ -547,7 +613,8 @@ static void print_prepare_checks(Object *o)
             text_add(o->out, " || fields->%s == NULL", source_field(o, &o->model->recipe->fields.at[i]));
     for (int i = 0; i < o->data->graph->outputs.count; i++)
         if (data_fills_input(o->infer->graph, o->data->graph->outputs.at[i].name))
-            text_add(o->out, " || sample->%s == NULL", o->ports.at[data_port(o->infer->graph, o->data->graph->outputs.at[i].name)].field);
+            text_add(o->out, " || sample->%s == NULL",
+                     o->ports.at[data_port(o->infer->graph, o->data->graph->outputs.at[i].name)].field);
     text_add(o->out, ")\n        return %s_NULL_POINTER;\n", m);
 }
 
@@ -561,7 +628,8 @@ static void print_prepare(Object *o)
     print_prepare_checks(o);
     if (o->data->arena_bytes > 0)
         text_add(out, "    _Alignas(64) char arena[%lld];\n", (long long)o->data->arena_bytes);
-    text_add(out, "    const Run here = {\n        .size[0] = 1,\n%s", o->data->arena_bytes > 0 ? "        .arena = arena,\n" : "");
+    text_add(out, "    const Run here = {\n        .size[0] = 1,\n%s",
+             o->data->arena_bytes > 0 ? "        .arena = arena,\n" : "");
     for (int i = 0; i < o->model->recipe->fields.count; i++) {
         const Field *field = &o->model->recipe->fields.at[i];
         if (field_needed(o, field))
@@ -570,7 +638,8 @@ static void print_prepare(Object *o)
     for (int i = 0; i < o->data->graph->outputs.count; i++) {
         const char *name = o->data->graph->outputs.at[i].name;
         if (data_fills_input(o->infer->graph, name))
-            text_add(out, "        .out[%d] = (char *)sample->%s,\n", i, o->ports.at[data_port(o->infer->graph, name)].field);
+            text_add(out, "        .out[%d] = (char *)sample->%s,\n", i,
+                     o->ports.at[data_port(o->infer->graph, name)].field);
     }
     text_add(out, "    };\n    const Run *run = &here;\n    const uint64_t mode = float_mode_enter();\n");
     Printer p = printer_new(o->data, &dialect_c, "data", out);
@@ -579,7 +648,7 @@ static void print_prepare(Object *o)
     text_add(out, "    float_mode_leave(mode);\n    return %s_OK;\n}\n", m);
 }
 
-// --- The object ---------------------------------------------------------------------------------------------------------------------------
+// --- The object ------------------------------------------------------------------------------------------------------
 
 void codegen_object(Text *c, Text *header, Model *model, Program *infer, Program *data, const char *weights_file)
 {

@@ -8,8 +8,10 @@
 
 enum { SWEEP_CHUNK = 16384, SWEEP_PARTS = 16 };
 
-
-typedef struct Hoisted { LIST(Expr *) exprs; LIST(const char *) names; } Hoisted;
+typedef struct Hoisted {
+    LIST(Expr *) exprs;
+    LIST(const char *) names;
+} Hoisted;
 
 static bool varies(const Expr *e, const OptimizerDef *def)
 {
@@ -72,7 +74,11 @@ static Expr *hoist(Context *cx, Hoisted *hoisted, const OptimizerDef *def, Expr 
 
 enum { FORMULA_NAMES = 32 };
 
-typedef struct FormulaNames { const char *name[FORMULA_NAMES]; Expr *value[FORMULA_NAMES]; int count; } FormulaNames;
+typedef struct FormulaNames {
+    const char *name[FORMULA_NAMES];
+    Expr *value[FORMULA_NAMES];
+    int count;
+} FormulaNames;
 
 static void formula_name(Context *cx, FormulaNames *names, const char *name)
 {
@@ -83,7 +89,10 @@ static void formula_name(Context *cx, FormulaNames *names, const char *name)
     names->value[names->count++] = leaf;
 }
 
-typedef struct Assignment { const char *to; Expr *value; } Assignment;
+typedef struct Assignment {
+    const char *to;
+    Expr *value;
+} Assignment;
 
 // Takes "a = formula; b = formula" apart; each name assigned is known from then on.
 static int assignments(Context *cx, const char *text, FormulaNames *names, Assignment out[16])
@@ -95,8 +104,8 @@ static int assignments(Context *cx, const char *text, FormulaNames *names, Assig
         const char *formula = strchr(at, '=') + 1;
         CHECK(count < 16 && formula < at + length);
         out[count].to = arena_string(cx->arena, at, name);
-        out[count++].value = expr_parse(cx, arena_string(cx->arena, formula, (size_t)(at + length - formula)), names->name,
-                                        names->value, names->count);
+        out[count++].value = expr_parse(cx, arena_string(cx->arena, formula, (size_t)(at + length - formula)),
+                                        names->name, names->value, names->count);
         formula_name(cx, names, out[count - 1].to);
         at += length;
     }
@@ -149,11 +158,15 @@ static void print_sweep_body(Text *out, Context *cx, const OptimizerDef *def)
         if (hoisted.exprs.at[i]->type == TYPE_bool)
             text_add(&rest, "    const bool %s = %s;\n", hoisted.names.at[i], printed(cx, hoisted.exprs.at[i]));
         else
-            text_add(&rest, hoisted.exprs.at[i]->kind == EXPR_HYPER ? "    const float %s = (float)%s;\n" : "    const float %s = (float)(%s);\n",
+            text_add(&rest,
+                     hoisted.exprs.at[i]->kind == EXPR_HYPER ? "    const float %s = (float)%s;\n"
+                                                             : "    const float %s = (float)(%s);\n",
                      hoisted.names.at[i], printed(cx, hoisted.exprs.at[i]));
     print_hypers(out, def, rest.at != NULL ? rest.at : "");
     text_add(out, "%s", rest.at != NULL ? rest.at : "");
-    text_add(out, "    #pragma omp simd\n    for (int64_t i = from; i < end; i++) {\n        float p = param[i], g = grad[i]");
+    text_add(
+        out,
+        "    #pragma omp simd\n    for (int64_t i = from; i < end; i++) {\n        float p = param[i], g = grad[i]");
     for (int i = 0; i < def->n_states; i++)
         text_add(out, ", %s = state_%s[i]", def->state[i], def->state[i]);
     text_add(out, ";\n");
@@ -174,7 +187,9 @@ static void print_sweep(Text *out, Context *cx, const OptimizerDef *def)
     text_add(out, "\n//   for each element:        ");
     put_remark(out, def->formula);
     int column = (int)strlen(def->name) + 19;
-    text_add(out, "\nstatic void %s_sweep(const double *hyper, uint64_t step, float *restrict param, const float *restrict grad,\n%*s",
+    text_add(out,
+             "\nstatic void %s_sweep(const double *hyper, uint64_t step, float *restrict param, const float *restrict "
+             "grad,\n%*s",
              def->name, column, "");
     for (int i = 0; i < def->n_states; i++)
         text_add(out, "float *restrict state_%s, ", def->state[i]);
@@ -213,10 +228,11 @@ static void print_sweep_step(Trainer *t)
     int parts = sweep_parts(count), groups = 0;
     text_add(out, "// One sweep over all trained parameters, in %d part%s.\n", parts, parts > 1 ? "s" : "");
     text_add(out, "static void update_%s(const Run *run, int part)\n{\n", def->name);
-    text_add(out, "    float *param = (void *)run->param, *state = (void *)run->state;\n    const float *grad = (const void *)run->grad;\n");
+    text_add(out, "    float *param = (void *)run->param, *state = (void *)run->state;\n    const float *grad = (const "
+                  "void *)run->grad;\n");
     if (parts > 1)
-        text_add(out, "    const int64_t first = mlk_share(%lld, part, %d), last = mlk_share(%lld, part + 1, %d);\n", (long long)count,
-                 parts, (long long)count, parts);
+        text_add(out, "    const int64_t first = mlk_share(%lld, part, %d), last = mlk_share(%lld, part + 1, %d);\n",
+                 (long long)count, parts, (long long)count, parts);
     else
         text_add(out, "    const int64_t first = 0, last = %lld;\n    (void)part;\n", (long long)count);
     if (def->n_states == 0)
@@ -229,7 +245,8 @@ static void print_sweep_step(Trainer *t)
         text_add(out, "    %s_sweep(run->hyper + %d * MLRT_HYPERS, run->step, param, grad", def->name, g);
         for (int i = 0; i < def->n_states; i++)
             text_add(out, i == 0 ? ", state" : ", state + %lld", (long long)(i * count));
-        text_add(out, whole ? ", first, last);\n" : ", mlk_max2_i64(first, %lld), mlk_min2_i64(last, %lld));\n", (long long)from, (long long)end);
+        text_add(out, whole ? ", first, last);\n" : ", mlk_max2_i64(first, %lld), mlk_min2_i64(last, %lld));\n",
+                 (long long)from, (long long)end);
     }
     if (groups == 0)
         text_add(out, "    (void)param, (void)grad, (void)state, (void)first, (void)last;\n");

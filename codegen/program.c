@@ -12,7 +12,7 @@ Printer printer_new(const Program *program, const Dialect *dialect, const char *
     return (Printer){.cx = program->cx, .dialect = dialect, .program = program, .prefix = prefix, .out = out};
 }
 
-// --- Places -----------------------------------------------------------------------------------------------------------------
+// --- Places ----------------------------------------------------------------------------------------------------------
 
 const Buffer *buffer_home(const Program *program, const Value *value)
 {
@@ -24,7 +24,9 @@ const Buffer *buffer_home(const Program *program, const Value *value)
 
 const char *value_name(Context *cx, const Value *value)
 {
-    const char *name = value->kind == VALUE_PARAM ? value->param->path : value->kind == VALUE_CONST ? "constant" : value->name;
+    const char *name = value->kind == VALUE_PARAM   ? value->param->path
+                       : value->kind == VALUE_CONST ? "constant"
+                                                    : value->name;
     return arena_printf(cx->arena, "%s_%d", identifier(cx, name), value->id);
 }
 
@@ -58,7 +60,7 @@ static const char *constant_name(const Printer *p, const Value *value)
 void put_place(Printer *p, const Value *value, Text *out)
 {
     static const char *const base[] = {[SPACE_ARENA] = "arena", [SPACE_PARAM] = "param", [SPACE_GRAD] = "grad",
-                                       [SPACE_STATE] = "state", [SPACE_INPUT] = "in", [SPACE_OUTPUT] = "out"};
+                                       [SPACE_STATE] = "state", [SPACE_INPUT] = "in",    [SPACE_OUTPUT] = "out"};
     const Buffer *buffer = buffer_home(p->program, value);
     const Value *constant = constant_of(p->program, value);
     if (constant != NULL) {
@@ -75,26 +77,32 @@ void put_place(Printer *p, const Value *value, Text *out)
         put_offset(out, base[buffer->space], buffer->offset);
 }
 
-// --- Constants ----------------------------------------------------------------------------------------------------------------
+// --- Constants -------------------------------------------------------------------------------------------------------
 
 static void put_constant_element(Text *out, const void *data, DType type, int64_t i)
 {
     switch (type) {
-    case TYPE_f32:  put_number(out, ((const float *)data)[i], TYPE_f32); break;
-    case TYPE_f64:  put_number(out, ((const double *)data)[i], TYPE_f64); break;
+    case TYPE_f32: put_number(out, ((const float *)data)[i], TYPE_f32); break;
+    case TYPE_f64: put_number(out, ((const double *)data)[i], TYPE_f64); break;
     case TYPE_f16:
     case TYPE_bf16: text_add(out, "0x%04x", ((const uint16_t *)data)[i]); break;
     case TYPE_bool:
-    case TYPE_u8:   text_add(out, "%d", ((const uint8_t *)data)[i]); break;
-    case TYPE_i8:   text_add(out, "%d", ((const int8_t *)data)[i]); break;
-    case TYPE_i16:  text_add(out, "%d", ((const int16_t *)data)[i]); break;
-    case TYPE_i32:  if (((const int32_t *)data)[i] == INT32_MIN) text_add(out, "INT32_MIN");
-                    else text_add(out, "%d", ((const int32_t *)data)[i]);
-                    break;
-    case TYPE_i64:  if (((const int64_t *)data)[i] == INT64_MIN) text_add(out, "INT64_MIN");
-                    else text_add(out, "%lld", (long long)((const int64_t *)data)[i]);
-                    break;
-    default:        BUG("a constant has no element type");
+    case TYPE_u8: text_add(out, "%d", ((const uint8_t *)data)[i]); break;
+    case TYPE_i8: text_add(out, "%d", ((const int8_t *)data)[i]); break;
+    case TYPE_i16: text_add(out, "%d", ((const int16_t *)data)[i]); break;
+    case TYPE_i32:
+        if (((const int32_t *)data)[i] == INT32_MIN)
+            text_add(out, "INT32_MIN");
+        else
+            text_add(out, "%d", ((const int32_t *)data)[i]);
+        break;
+    case TYPE_i64:
+        if (((const int64_t *)data)[i] == INT64_MIN)
+            text_add(out, "INT64_MIN");
+        else
+            text_add(out, "%lld", (long long)((const int64_t *)data)[i]);
+        break;
+    default: BUG("a constant has no element type");
     }
 }
 
@@ -134,14 +142,14 @@ static void print_constants(Printer *p, const char *steps)
         const Value *value = p->program->graph->values.at[i];
         if (value->kind != VALUE_CONST)
             continue;
-        const char *name = arena_printf(p->cx->arena, "%s;", constant_name(p, value));      // as put_pointer ends its line
+        const char *name = arena_printf(p->cx->arena, "%s;", constant_name(p, value));  // as put_pointer ends its line
         if (strstr(steps, name) != NULL || is_output(p->program->graph, value))
             print_constant(p, value);
     }
     text_add(p->out, p->out->length > before ? "\n" : "");
 }
 
-// --- Pointers -------------------------------------------------------------------------------------------------------------------
+// --- Pointers --------------------------------------------------------------------------------------------------------
 
 static bool listed(Value *const *at, int count, const Value *value)
 {
@@ -209,7 +217,7 @@ static void put_pointers(Printer *p, Text *out)
     }
 }
 
-// --- Calls of kernel files --------------------------------------------------------------------------------------------------------
+// --- Calls of kernel files -------------------------------------------------------------------------------------------
 
 static void note_argument(Printer *p, const Kernel *kernel, Value *value)
 {
@@ -329,7 +337,8 @@ static void put_call(Printer *p, const Kernel *kernel, const char *function, con
 
 static void print_file_kernel(Printer *p, const Kernel *kernel)
 {
-    const char *function = strncmp(kernel->file, "mlk_", 4) == 0 ? kernel->file : arena_printf(p->cx->arena, "mlk_%s", kernel->file);
+    const char *function =
+        strncmp(kernel->file, "mlk_", 4) == 0 ? kernel->file : arena_printf(p->cx->arena, "mlk_%s", kernel->file);
     const char *parameters = kernel_parameters(p->cx, function);
     if (parameters == NULL)
         BUG("no kernel file defines %s", function);
@@ -339,7 +348,7 @@ static void print_file_kernel(Printer *p, const Kernel *kernel)
     put_call(p, kernel, function, parameters, put_sizes_struct(p, kernel, parameters));
 }
 
-// --- Steps -----------------------------------------------------------------------------------------------------------------------
+// --- Steps -----------------------------------------------------------------------------------------------------------
 
 // A piece of the comment, on a new line where the present one is full.
 static void put_piece(Text *out, size_t *line, const char *piece)
@@ -451,7 +460,8 @@ void print_kernel(Printer *p, const Kernel *kernel)
     bool run_used = sizes.at != NULL || (pointers.at != NULL && strstr(pointers.at, "run->") != NULL) ||
                     (body.at != NULL && strstr(body.at, "run->") != NULL);
     print_comment(&own, kernel);
-    text_add(out, "%s %s(%s)\n{\n", p->dialect->function, kernel_name(p->cx, p->prefix, kernel), p->dialect->parameters);
+    text_add(out, "%s %s(%s)\n{\n", p->dialect->function, kernel_name(p->cx, p->prefix, kernel),
+             p->dialect->parameters);
     if (!own.part_used)
         text_add(out, "    (void)part;\n");
     if (!run_used)
@@ -521,7 +531,7 @@ void print_output_copy(Printer *p, const Value *value, int index)
         put_line(p, "memcpy(run->out[%d], %s, (size_t)(%s) * %d);", index, place.at, count_text(p, value), bytes);
 }
 
-// --- Memory plan -------------------------------------------------------------------------------------------------------------------
+// --- Memory plan -----------------------------------------------------------------------------------------------------
 
 void print_memory(Text *out, const Program *program, const char *title)
 {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-// --- Steps and parameters ----------------------------------------------------------------------------------------------
+// --- Steps and parameters --------------------------------------------------------------------------------------------
 
 static void put_dims(Text *out, const Shape *shape, int from)
 {
@@ -27,7 +27,8 @@ static void put_step(Trainer *t, const Program *program, const char *prefix, con
     const Value *result = kernel->writes.count > 0 ? kernel->writes.at[0] : NULL;
     const Buffer *home = result != NULL ? buffer_home(program, result) : NULL;
     bool looked_at = home != NULL && home->space == SPACE_ARENA && result->type.dtype == TYPE_f32;
-    text_add(out, ", %lld, %lld},\n", looked_at ? (long long)home->offset : 0, looked_at ? (long long)(home->bytes / 4) : 0);
+    text_add(out, ", %lld, %lld},\n", looked_at ? (long long)home->offset : 0,
+             looked_at ? (long long)(home->bytes / 4) : 0);
 }
 
 static void print_section(Trainer *t, const Program *program, const char *prefix, bool copies)
@@ -52,7 +53,8 @@ static void print_update_section(Trainer *t)
 static void print_params(Trainer *t)
 {
     Text *out = t->out;
-    text_add(out, "// path, rank, dimensions, offset, count, {trainable, buffer, training only}, group, initial values\n");
+    text_add(out,
+             "// path, rank, dimensions, offset, count, {trainable, buffer, training only}, group, initial values\n");
     text_add(out, "static const MlrtParam params[] = {\n");
     for (int i = 0; i < t->model->params.count; i++) {
         const Param *param = t->model->params.at[i];
@@ -176,12 +178,14 @@ static int field_port(const Trainer *t, const Field *field)
 
 static void print_fields(Trainer *t)
 {
-    static const char *const how[] = {[FIELD_COLUMNS] = "columns", [FIELD_STRINGS] = "strings", [FIELD_ARRAY] = "array"};
+    static const char *const how[] = {
+        [FIELD_COLUMNS] = "columns", [FIELD_STRINGS] = "strings", [FIELD_ARRAY] = "array"};
     Text *out = t->out;
     DataNeeds needs = {NULL, NULL};
     if (t->data != NULL)
         needs = data_needs(t->data, t->train->graph);
-    text_add(out, "// how, name, first, last, type, rank, dimensions, bytes, codes, how many, port, for targets alone?\n");
+    text_add(out,
+             "// how, name, first, last, type, rank, dimensions, bytes, codes, how many, port, for targets alone?\n");
     text_add(out, "static const MlrtField fields[] = {\n");
     for (int i = 0; i < t->recipe->fields.count; i++) {
         const Field *field = &t->recipe->fields.at[i];
@@ -191,17 +195,19 @@ static void print_fields(Trainer *t)
             bytes *= size_value(type->shape.dim[d]);
         text_add(out, "    {\"%s\", ", how[field->how]);
         put_string(out, field->name);
-        text_add(out, ", %lld, %lld, \"%s\", ", (long long)field->first, (long long)field->last, type_def(type->dtype)->name);
+        text_add(out, ", %lld, %lld, \"%s\", ", (long long)field->first, (long long)field->last,
+                 type_def(type->dtype)->name);
         put_dims(out, &type->shape, 0);
         text_add(out, ", %lld, ", (long long)bytes);
         put_string(out, field->codes);
-        text_add(out, ", %lld, %d, %s},\n", (long long)field->n_codes, field->codes != NULL && t->data != NULL ? field_port(t, field) : -1,
+        text_add(out, ", %lld, %d, %s},\n", (long long)field->n_codes,
+                 field->codes != NULL && t->data != NULL ? field_port(t, field) : -1,
                  t->data != NULL && !needs.field[field->value->index] ? "true" : "false");
     }
     text_add(out, t->recipe->fields.count > 0 ? "};\n\n" : "    {0}\n};\n\n");
 }
 
-// --- Recipe ------------------------------------------------------------------------------------------------------------
+// --- Recipe ----------------------------------------------------------------------------------------------------------
 
 static void put_strings(Text *out, const char *name, const char *const *at, int count)
 {
@@ -224,8 +230,11 @@ static void print_source(Trainer *t, const Source *source, const char *name)
 
 static void put_duration(Text *out, Duration duration)
 {
-    static const char *const unit[] = {[UNIT_NONE] = "MLRT_NONE", [UNIT_EPOCHS] = "MLRT_EPOCHS", [UNIT_STEPS] = "MLRT_STEPS",
-                                       [UNIT_SECONDS] = "MLRT_SECONDS", [UNIT_SHARE] = "MLRT_SHARE"};
+    static const char *const unit[] = {[UNIT_NONE] = "MLRT_NONE",
+                                       [UNIT_EPOCHS] = "MLRT_EPOCHS",
+                                       [UNIT_STEPS] = "MLRT_STEPS",
+                                       [UNIT_SECONDS] = "MLRT_SECONDS",
+                                       [UNIT_SHARE] = "MLRT_SHARE"};
     text_add(out, "{");
     put_double(out, duration.amount);
     text_add(out, ", %s}", unit[duration.unit]);
@@ -328,19 +337,21 @@ static void print_recipe(Trainer *t)
     text_add(out, "    .stop_better = %d,\n", r->stop_better);
     field_duration(out, "evaluate", r->evaluate);
     field_duration(out, "save", r->save);
-    text_add(out, "    .shuffle = %s, .drop_last = %s,\n", r->shuffle ? "true" : "false", r->drop_last ? "true" : "false");
-    text_add(out, "    .seed = %lluu,\n    .source = %s,\n", (unsigned long long)r->seed, r->source != NULL ? "&source" : "NULL");
+    text_add(out, "    .shuffle = %s, .drop_last = %s,\n", r->shuffle ? "true" : "false",
+             r->drop_last ? "true" : "false");
+    text_add(out, "    .seed = %lluu,\n    .source = %s,\n", (unsigned long long)r->seed,
+             r->source != NULL ? "&source" : "NULL");
     text_add(out, "    .n_splits = %d, .split = splits,\n", r->splits.count);
     field_text(out, "stratified_by", r->stratified_by);
     text_add(out, "};\n\n");
 }
 
-// --- The model ---------------------------------------------------------------------------------------------------------
+// --- The model -------------------------------------------------------------------------------------------------------
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
     for (; *text != 0; text++)
         hash = (hash ^ (unsigned char)*text) * 1099511628211u;
-    return (hash ^ 0xff) * 1099511628211u;      // ends the text, so that "ab", "c" is not "a", "bc"
+    return (hash ^ 0xff) * 1099511628211u;  // ends the text, so that "ab", "c" is not "a", "bc"
 }
 
 // Of what a checkpoint must match: names, types, order and kind of all parameters, and the states of the optimiser.
@@ -367,7 +378,6 @@ static const char *summary(const Trainer *t)
     text_add(&text, " operations a sample");
     return text.at;
 }
-
 
 // The text of the .net file itself, for the run folder.
 static const char *source_text(const Trainer *t)
@@ -405,16 +415,20 @@ static void print_model(Trainer *t)
     put_long_string(out, settings_text(t), 8);
     text_add(out, ",\n");
     field_text(out, "summary", summary(t));
-    text_add(out, "    .param_count = %lld, .trainable_count = %lld,\n", (long long)block_end(t->model), (long long)trainable_end(t->model));
+    text_add(out, "    .param_count = %lld, .trainable_count = %lld,\n", (long long)block_end(t->model),
+             (long long)trainable_end(t->model));
     text_add(out, "    .n_params = %d, .param = params,\n", t->model->params.count);
     text_add(out, "    .n_states = %d, .state = states,\n", t->recipe->optimizer->n_states);
-    text_add(out, "    .n_inputs = %d, .n_targets = %d, .input = inputs,\n", train->inputs.count - train->n_targets, train->n_targets);
-    text_add(out, "    .n_train_outputs = %d, .n_outputs = %d,\n", 1 + train->auxiliary.count, eval->outputs.count + 1 + eval->metrics.count);
+    text_add(out, "    .n_inputs = %d, .n_targets = %d, .input = inputs,\n", train->inputs.count - train->n_targets,
+             train->n_targets);
+    text_add(out, "    .n_train_outputs = %d, .n_outputs = %d,\n", 1 + train->auxiliary.count,
+             eval->outputs.count + 1 + eval->metrics.count);
     text_add(out, "    .train_output = train_outputs, .output = outputs,\n    .n_results = %d,\n", eval->outputs.count);
     text_add(out, "    .n_metrics = %d, .metric = metrics,\n", eval->metrics.count);
     text_add(out, "    .n_fields = %d, .field = fields,\n", t->recipe->fields.count);
     text_add(out, "    .map_sample = %s,\n", t->data != NULL ? "map_sample" : "NULL");
-    text_add(out, "    .arena_bytes = %lld, .scratch_bytes = %lld,\n", (long long)most(t->train->arena_bytes, t->eval->arena_bytes),
+    text_add(out, "    .arena_bytes = %lld, .scratch_bytes = %lld,\n",
+             (long long)most(t->train->arena_bytes, t->eval->arena_bytes),
              (long long)most(t->train->scratch_bytes, t->eval->scratch_bytes));
     text_add(out, "    .train = {train_steps, %d},\n", t->train->steps.count + t->train_copies);
     text_add(out, "    .update = {update_steps, %d},\n", t->train->updates.count + 1);

@@ -122,7 +122,7 @@ const char *identifier(Context *cx, const char *name)
     int length = 0;
     for (; name != NULL && *name != 0 && length < COUNT(word) - 1; name++) {
         bool letter = isalnum((unsigned char)*name);
-        if (letter || (length > 0 && word[length - 1] != '_'))      // never two _ in a row, nor one at the front
+        if (letter || (length > 0 && word[length - 1] != '_'))  // never two _ in a row, nor one at the front
             word[length++] = letter ? *name : '_';
     }
     while (length > 0 && word[length - 1] == '_')
@@ -134,12 +134,18 @@ const char *identifier(Context *cx, const char *name)
 const char *public_word(Context *cx, const char *name)
 {
     static const char reserved[] =
-        " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class co_await "
-        "co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype default delete do "
-        "double dynamic_cast else enum explicit export extern false final float for friend goto if import inline int linux "
-        "long module mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register "
-        "reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast struct switch template "
-        "this thread_local throw true try typedef typeid typename typeof typeof_unqual union unix unsigned using virtual void "
+        " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class "
+        "co_await "
+        "co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype default "
+        "delete do "
+        "double dynamic_cast else enum explicit export extern false final float for friend goto if import inline int "
+        "linux "
+        "long module mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public "
+        "register "
+        "reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast struct switch "
+        "template "
+        "this thread_local throw true try typedef typeid typename typeof typeof_unqual union unix unsigned using "
+        "virtual void "
         "volatile wchar_t while xor xor_eq NULL EOF NAN INFINITY I errno stdin stdout stderr assert weights ";
     const char *word = identifier(cx, name);
     const char *padded = arena_printf(cx->arena, " %s ", word);
@@ -149,5 +155,6 @@ const char *public_word(Context *cx, const char *name)
 void heading(Text *out, const char *title)
 {
     text_add(out, "// ==== %s %.*s\n\n", title, (int)(LINE_WIDTH - 9 - strlen(title)),
-             "================================================================================================================");
+             "========================================================================================================="
+             "=======");
 }

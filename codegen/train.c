@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-// --- Numbers over the parameters ---------------------------------------------------------------------------------------
+// --- Numbers over the parameters -------------------------------------------------------------------------------------
 
 int64_t param_count(const Param *param)
 {
@@ -57,7 +57,7 @@ int64_t block_end(const Model *model)
     return end;
 }
 
-// --- Header ------------------------------------------------------------------------------------------------------------
+// --- Header ----------------------------------------------------------------------------------------------------------
 
 static void print_header(const Trainer *t)
 {
@@ -79,14 +79,17 @@ static void print_header(const Trainer *t)
     text_add(out, " operations a sample, forward and backward; ");
     put_amount(out, sample_flops(t->eval));
     text_add(out, " to evaluate\n//\n");
-    text_add(out, "// In this order: kernel files, training (forward, backward), evaluation, update, data, tables, main.\n");
+    text_add(out,
+             "// In this order: kernel files, training (forward, backward), evaluation, update, data, tables, main.\n");
     text_add(out, "// Names end in the number that the value has in the compiler: conv1_weight_5.\n");
-    text_add(out, "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <string.h>\n\n#include \"mlrt.h\"\n\n");
+    text_add(
+        out,
+        "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <string.h>\n\n#include \"mlrt.h\"\n\n");
     paste_file(out, "contract.h");
     text_add(out, "\ntypedef MlrtRun Run;\n\n");
 }
 
-// --- Update ------------------------------------------------------------------------------------------------------------
+// --- Update ----------------------------------------------------------------------------------------------------------
 static void print_updates(Trainer *t)
 {
     Printer p = printer_new(t->train, &dialect_c, "train", t->out);
@@ -95,7 +98,7 @@ static void print_updates(Trainer *t)
     print_optimizer(t);
 }
 
-// --- Data --------------------------------------------------------------------------------------------------------------
+// --- Data ------------------------------------------------------------------------------------------------------------
 
 static void print_map_sample(const Trainer *t)
 {
@@ -106,7 +109,8 @@ static void print_map_sample(const Trainer *t)
     text_add(out, "static void map_sample(const void *const *field, void *const *port, bool target_too)\n{\n");
     if (t->data->arena_bytes > 0)
         text_add(out, "    static _Thread_local _Alignas(64) char arena[%lld];\n", (long long)t->data->arena_bytes);
-    text_add(out, "    Run here = {.size = {1}%s}, *run = &here;\n", t->data->arena_bytes > 0 ? ", .arena = arena" : "");
+    text_add(out, "    Run here = {.size = {1}%s}, *run = &here;\n",
+             t->data->arena_bytes > 0 ? ", .arena = arena" : "");
     for (int i = 0; i < t->recipe->fields.count; i++)
         text_add(out, "    run->in[%d] = (char *)(uintptr_t)field[%d];\n", t->recipe->fields.at[i].value->index, i);
     for (int i = 0; i < graph->outputs.count; i++)
@@ -119,7 +123,7 @@ static void print_map_sample(const Trainer *t)
     text_add(out, "}\n\n");
 }
 
-// --- Results -----------------------------------------------------------------------------------------------------------
+// --- Results ---------------------------------------------------------------------------------------------------------
 // What a program gives, in the order of run->out: training the loss and its parts, evaluation outputs, loss and metrics.
 typedef LIST(const Value *) Values;
 
@@ -155,12 +159,18 @@ static bool print_result_copies(const Trainer *t, Program *program, const char *
     return true;
 }
 
-// --- The program -------------------------------------------------------------------------------------------------------
+// --- The program -----------------------------------------------------------------------------------------------------
 // The steps first, into a text of their own: they show which kernel files the program needs.
 void codegen_train(Text *c, Model *model, Program *train, Program *eval, Program *data)
 {
     Text code = {.arena = model->cx->arena};
-    Trainer t = {.cx = model->cx, .model = model, .recipe = model->recipe, .train = train, .eval = eval, .data = data, .out = &code};
+    Trainer t = {.cx = model->cx,
+                 .model = model,
+                 .recipe = model->recipe,
+                 .train = train,
+                 .eval = eval,
+                 .data = data,
+                 .out = &code};
     heading(&code, "Training: forward and backward");
     print_steps(&code, train, &dialect_c, "train");
     t.train_copies = print_result_copies(&t, train, "train");

@@ -25,7 +25,7 @@ static void expect_text(const Text *text, const char *part)
     }
 }
 
-static Arena *arena;                    // of all tests
+static Arena *arena;  // of all tests
 
 static Context *context_new(void)
 {
@@ -34,9 +34,15 @@ static Context *context_new(void)
     return cx;
 }
 
-// --- A hand-made program: two inputs, a weight, three steps --------------------------------------------------------------------
+// --- A hand-made program: two inputs, a weight, three steps ----------------------------------------------------------
 
-typedef struct Made { Context *cx; Model *model; Program *program; Graph *graph; Size n; } Made;
+typedef struct Made {
+    Context *cx;
+    Model *model;
+    Program *program;
+    Graph *graph;
+    Size n;
+} Made;
 
 static Value *made_value(Made *m, ValueKind kind, const char *name, Type type)
 {
@@ -65,7 +71,8 @@ static Made made_new(const char *name)
     m.model = NEW(m.cx->arena, Model);
     *m.model = (Model){.cx = m.cx, .name = name, .path = "made.net", .settings = map_new(m.cx->arena)};
     m.program = NEW(m.cx->arena, Program);
-    *m.program = (Program){.cx = m.cx, .model = m.model, .graph = m.graph, .buffer = NEW_ARRAY(m.cx->arena, Buffer *, 64)};
+    *m.program =
+        (Program){.cx = m.cx, .model = m.model, .graph = m.graph, .buffer = NEW_ARRAY(m.cx->arena, Buffer *, 64)};
     return m;
 }
 
@@ -78,7 +85,8 @@ static Type type2(Context *cx, DType dtype, Size a, int64_t b)
 static Kernel *made_kernel(Made *m, const char *name, const char *equation)
 {
     Kernel *kernel = NEW(m->cx->arena, Kernel);
-    *kernel = (Kernel){.id = m->program->steps.count, .name = name, .scope = name, .op = "map", .equation = equation, .parts = 1};
+    *kernel = (Kernel){
+        .id = m->program->steps.count, .name = name, .scope = name, .op = "map", .equation = equation, .parts = 1};
     LIST_ADD(m->cx->arena, m->program->steps, kernel);
     return kernel;
 }
@@ -111,7 +119,8 @@ static void add_relu(Made *m, Value *x, Value *y, int parts)
     Context *cx = m->cx;
     Kernel *kernel = made_kernel(m, "relu1", "y = max(x - (x - 0.5), 0) * x");
     Expr *e = load2(cx, x, 0, 1);
-    e = expr_prim(cx, PRIM_sub, e, expr_prim(cx, PRIM_sub, load2(cx, x, 0, 1), expr_number(cx, TYPE_f32, 0.5), NULL), NULL);
+    e = expr_prim(cx, PRIM_sub, e, expr_prim(cx, PRIM_sub, load2(cx, x, 0, 1), expr_number(cx, TYPE_f32, 0.5), NULL),
+                  NULL);
     e = expr_prim(cx, PRIM_max, e, expr_number(cx, TYPE_f32, 0), NULL);
     e = expr_prim(cx, PRIM_mul, e, load2(cx, x, 0, 1), NULL);
     Loop *outer = loop_over(cx, 0, AXIS_PARALLEL, m->n), *inner = loop_over(cx, 1, AXIS_VECTOR, size_const(cx, 6));
@@ -131,8 +140,9 @@ static KernelArg arg_value(Value *value) { return (KernelArg){.kind = ARG_VALUE,
 static void add_dense(Made *m, Value *h, Value *w, Value *y)
 {
     Kernel *kernel = made_kernel(m, "fc1", "y = h w'");
-    const KernelArg args[] = {arg_size(m->n), arg_number(3), arg_number(6), arg_value(h), arg_number(6), arg_number(1),
-                              arg_value(w), arg_number(6), arg_value(y), arg_number(3), {.kind = ARG_NULL}, arg_number(0)};
+    const KernelArg args[] = {arg_size(m->n), arg_number(3), arg_number(6),      arg_value(h),
+                              arg_number(6),  arg_number(1), arg_value(w),       arg_number(6),
+                              arg_value(y),   arg_number(3), {.kind = ARG_NULL}, arg_number(0)};
     kernel->file = "gemm_nt";
     kernel->n_args = COUNT(args);
     memcpy(kernel->arg, args, sizeof args);
@@ -175,7 +185,7 @@ static Made made_program(const char *name)
 {
     Made m = made_new(name);
     Context *cx = m.cx;
-    Value *x = made_value(&m, VALUE_INPUT, "int", type2(cx, TYPE_f32, m.n, 6));         // a name that C would not take
+    Value *x = made_value(&m, VALUE_INPUT, "int", type2(cx, TYPE_f32, m.n, 6));  // a name that C would not take
     Value *h = made_value(&m, VALUE_RESULT, "relu1", type2(cx, TYPE_f32, m.n, 6));
     Param *param = NEW(cx->arena, Param);
     *param = (Param){.path = "fc1.weight", .type = type2(cx, TYPE_f32, size_const(cx, 3), 6), .trainable = true};
@@ -199,7 +209,7 @@ static Made made_program(const char *name)
     return m;
 }
 
-// --- Tests -----------------------------------------------------------------------------------------------------------------------
+// --- Tests -----------------------------------------------------------------------------------------------------------
 
 static void test_words(void)
 {
@@ -233,13 +243,15 @@ static void test_loops(void)
     Made m = made_program("made");
     Text text = {.arena = m.cx->arena};
     print_steps(&text, m.program, &dialect_c, "infer");
-    expect_text(&text, "    const float (*restrict int_0)[6] = (const void *)run->in[0];\n"
-                       "    float (*restrict relu1_1)[6] = (void *)(run->arena + 64);\n"
-                       "    for (int64_t n = mlk_share(N, part, 3), n_end = mlk_share(N, part + 1, 3); n < n_end; n++)\n"
-                       "        #pragma omp simd\n"
-                       "        for (int64_t i = 0; i < 6; i++)\n"
-                       "            relu1_1[n][i] = mlk_max2(int_0[n][i] - (int_0[n][i] - 0.5f), 0.0f) * int_0[n][i];\n");
-    expect_text(&text, "mlk_gemm_nt(N, 3, 6, relu1_1, 6, 1, fc1_weight_2, 6, logits_3, 3, NULL, 0, (void *)run->scratch");
+    expect_text(&text,
+                "    const float (*restrict int_0)[6] = (const void *)run->in[0];\n"
+                "    float (*restrict relu1_1)[6] = (void *)(run->arena + 64);\n"
+                "    for (int64_t n = mlk_share(N, part, 3), n_end = mlk_share(N, part + 1, 3); n < n_end; n++)\n"
+                "        #pragma omp simd\n"
+                "        for (int64_t i = 0; i < 6; i++)\n"
+                "            relu1_1[n][i] = mlk_max2(int_0[n][i] - (int_0[n][i] - 0.5f), 0.0f) * int_0[n][i];\n");
+    expect_text(&text,
+                "mlk_gemm_nt(N, 3, 6, relu1_1, 6, 1, fc1_weight_2, 6, logits_3, 3, NULL, 0, (void *)run->scratch");
     expect_text(&text, "        for (int64_t i = 0; i < 3; i++)\n            sum += logits_3[n][i];\n");
 }
 
@@ -250,7 +262,9 @@ static void test_in_place(void)
     m.program->buffer[1]->index = 0;
     Text text = {.arena = m.cx->arena};
     print_steps(&text, m.program, &dialect_c, "infer");
-    expect_text(&text, "    const float (*int_0)[6] = (const void *)run->in[0];\n    float (*relu1_1)[6] = (void *)run->in[0];\n");
+    expect_text(
+        &text,
+        "    const float (*int_0)[6] = (const void *)run->in[0];\n    float (*relu1_1)[6] = (void *)run->in[0];\n");
 }
 
 static void write_file(const char *path, const Text *text)
@@ -272,26 +286,25 @@ static void run(const char *command)
     }
 }
 
-static const char user[] =
-    "#include \"made.h\"\n#include <stdio.h>\n#include <string.h>\n"
-    "int main(void)\n{\n"
-    "    static char arena[70000] __attribute__((aligned(64)));\n"
-    "    static float x[4][6], y[4][3], t[4], w[3][6];\n"
-    "    made_io io = {w, &x[0][0], &y[0][0], t};\n"
-    "    for (int i = 0; i < 24; i++) x[i / 6][i % 6] = (float)i;\n"
-    "    for (int i = 0; i < 18; i++) w[i / 6][i % 6] = 1.0f;\n"
-    "    if (made_run(&io, 3, arena, made_arena_bytes(3)) != made_OK) return 1;\n"
-    "    if (made_run(&io, 5, arena, sizeof arena) != made_BAD_BATCH) return 2;\n"
-    "    if (made_run(&io, 3, arena + 4, sizeof arena - 4) != made_BAD_ALIGNMENT) return 3;\n"
-    "    if (made_run(&io, 3, arena, 64) != made_SMALL_ARENA) return 4;\n"
-    "    for (int n = 0; n < 3; n++) {\n"
-    "        float sum = 0;\n"
-    "        for (int j = 0; j < 6; j++) sum += 0.5f * x[n][j];\n"
-    "        for (int j = 0; j < 3; j++) if (y[n][j] != sum) return 5;\n"
-    "        if (t[n] != 3 * sum) return 6;\n"
-    "    }\n"
-    "    if (t[3] != 0) return 7;\n"
-    "    return strcmp(made_info.input[0].name, \"int\") == 0 ? 0 : 8;\n}\n";
+static const char user[] = "#include \"made.h\"\n#include <stdio.h>\n#include <string.h>\n"
+                           "int main(void)\n{\n"
+                           "    static char arena[70000] __attribute__((aligned(64)));\n"
+                           "    static float x[4][6], y[4][3], t[4], w[3][6];\n"
+                           "    made_io io = {w, &x[0][0], &y[0][0], t};\n"
+                           "    for (int i = 0; i < 24; i++) x[i / 6][i % 6] = (float)i;\n"
+                           "    for (int i = 0; i < 18; i++) w[i / 6][i % 6] = 1.0f;\n"
+                           "    if (made_run(&io, 3, arena, made_arena_bytes(3)) != made_OK) return 1;\n"
+                           "    if (made_run(&io, 5, arena, sizeof arena) != made_BAD_BATCH) return 2;\n"
+                           "    if (made_run(&io, 3, arena + 4, sizeof arena - 4) != made_BAD_ALIGNMENT) return 3;\n"
+                           "    if (made_run(&io, 3, arena, 64) != made_SMALL_ARENA) return 4;\n"
+                           "    for (int n = 0; n < 3; n++) {\n"
+                           "        float sum = 0;\n"
+                           "        for (int j = 0; j < 6; j++) sum += 0.5f * x[n][j];\n"
+                           "        for (int j = 0; j < 3; j++) if (y[n][j] != sum) return 5;\n"
+                           "        if (t[n] != 3 * sum) return 6;\n"
+                           "    }\n"
+                           "    if (t[3] != 0) return 7;\n"
+                           "    return strcmp(made_info.input[0].name, \"int\") == 0 ? 0 : 8;\n}\n";
 
 // The object compiles without a warning, has no variables, and gives what the formulas say; so does C++ read its header.
 static void test_object(const char *cc, const char *folder)
@@ -306,11 +319,18 @@ static void test_object(const char *cc, const char *folder)
     write_file(arena_printf(m.cx->arena, "%s_user.c", at), &program);
     run(arena_printf(m.cx->arena, "%s " FLAGS " -march=native -c %s.c -o %s.o", cc, at, at));
     run(arena_printf(m.cx->arena, "! nm %s.o | grep ' [bBdDC] '", at));
-    run(arena_printf(m.cx->arena, "%s -std=c99 -Wall -Wextra -pedantic -Werror -Wno-gnu-empty-initializer %s_user.c %s.o -lm -o %s && %s",
-                     cc, at, at, at, at));
-    run(arena_printf(m.cx->arena, "%s -x c++ -std=c++11 -Wall -Wextra -pedantic -Werror -fsyntax-only -include %s.h /dev/null", cc, at));
-    run(arena_printf(m.cx->arena, "sed -n '/Example:/,/^#ifndef/s|^//   ||p' %s.h > %s_example.c && %s -std=c11 -Wall -Wextra -Werror -I%s "
-                     "%s_example.c %s.o -lm -o %s_example && %s_example > %s_example.out", at, at, cc, folder, at, at, at, at, at));
+    run(arena_printf(
+        m.cx->arena,
+        "%s -std=c99 -Wall -Wextra -pedantic -Werror -Wno-gnu-empty-initializer %s_user.c %s.o -lm -o %s && %s", cc, at,
+        at, at, at));
+    run(arena_printf(m.cx->arena,
+                     "%s -x c++ -std=c++11 -Wall -Wextra -pedantic -Werror -fsyntax-only -include %s.h /dev/null", cc,
+                     at));
+    run(arena_printf(
+        m.cx->arena,
+        "sed -n '/Example:/,/^#ifndef/s|^//   ||p' %s.h > %s_example.c && %s -std=c11 -Wall -Wextra -Werror -I%s "
+        "%s_example.c %s.o -lm -o %s_example && %s_example > %s_example.out",
+        at, at, cc, folder, at, at, at, at, at));
     Text again = {.arena = m.cx->arena}, header_again = {.arena = m.cx->arena};
     Made m2 = made_program("made");
     codegen_object(&again, &header_again, m2.model, m2.program, NULL, NULL);
@@ -343,7 +363,8 @@ static Made made_lookup(void)
     Kernel *kernel = made_kernel(&m, "table", "y[n, t] = table[index[n, t]]");
     Expr *row = expr_cast(cx, TYPE_i64, load2(cx, index, 0, 1)), *at[] = {row, expr_index(cx, 2)};
     Loop *n = loop_over(cx, 0, AXIS_PARALLEL, m.n), *t = loop_over(cx, 1, AXIS_SERIAL, length);
-    Loop *i = loop_over(cx, 2, AXIS_VECTOR, size_const(cx, 2)), *store = store2(cx, y, 0, 1, expr_load(cx, table, 2, at));
+    Loop *i = loop_over(cx, 2, AXIS_VECTOR, size_const(cx, 2)),
+         *store = store2(cx, y, 0, 1, expr_load(cx, table, 2, at));
     store->index[store->count++] = expr_index(cx, 2);
     loop_add(cx, i, store);
     loop_add(cx, t, i);
@@ -367,7 +388,8 @@ static const char lookup_user[] =
     "    if (lookup_run(&io, 1, arena, sizeof arena) != lookup_OK) return 5;\n"
     "    io.T = 9;\n"
     "    if (lookup_run(&io, 1, arena, sizeof arena) != lookup_BAD_SIZE) return 6;\n"
-    "    if (strcmp(lookup_label(0, 0), \"left \\\"and\\\"\") != 0 || lookup_label(0, 2) != 0 || lookup_label(1, 0) != 0) return 7;\n"
+    "    if (strcmp(lookup_label(0, 0), \"left \\\"and\\\"\") != 0 || lookup_label(0, 2) != 0 || lookup_label(1, 0) != "
+    "0) return 7;\n"
     "    return lookup_run(&io, 1, 0, 64) == lookup_NULL_POINTER ? 0 : 8;\n}\n";
 
 static void test_weights(const char *cc, const char *folder)
@@ -396,8 +418,9 @@ static Expr *all_prims(Context *cx, DType type, Expr *a, Expr *b)
     Expr *sum = a;
     for (int prim = 0; prim < PRIM_COUNT; prim++) {
         const PrimDef *def = prim_def(prim);
-        bool logic = prim == PRIM_and || prim == PRIM_or || prim == PRIM_not, only_float = strchr(def->c, '(') != NULL &&
-            prim != PRIM_floordiv && prim != PRIM_mod && prim != PRIM_abs && prim != PRIM_min && prim != PRIM_max;
+        bool logic = prim == PRIM_and || prim == PRIM_or || prim == PRIM_not,
+             only_float = strchr(def->c, '(') != NULL && prim != PRIM_floordiv && prim != PRIM_mod &&
+                          prim != PRIM_abs && prim != PRIM_min && prim != PRIM_max;
         if (prim == PRIM_random || (only_float && !is_float) || (logic && type != TYPE_bool))
             continue;
         Expr *e = def->operands == 3 ? expr_prim(cx, prim, expr_prim(cx, PRIM_lt, a, b, NULL), b, a)
@@ -407,7 +430,8 @@ static Expr *all_prims(Context *cx, DType type, Expr *a, Expr *b)
         sum = type == TYPE_bool ? expr_prim(cx, PRIM_or, sum, e, NULL) : expr_prim(cx, PRIM_sub, e, sum, NULL);
     }
     for (DType from = TYPE_NONE + 1; from < TYPE_COUNT; from++)
-        sum = expr_prim(cx, type == TYPE_bool ? PRIM_or : PRIM_add, sum, expr_cast(cx, type, expr_cast(cx, from, a)), NULL);
+        sum = expr_prim(cx, type == TYPE_bool ? PRIM_or : PRIM_add, sum, expr_cast(cx, type, expr_cast(cx, from, a)),
+                        NULL);
     return sum;
 }
 
@@ -416,7 +440,8 @@ static void test_formulas(const char *cc, const char *folder)
     Made m = made_new("formulas");
     Context *cx = m.cx;
     for (DType type = TYPE_NONE + 1; type < TYPE_COUNT; type++) {
-        Value *x = made_value(&m, VALUE_INPUT, "x", type2(cx, type, m.n, 6)), *y = made_value(&m, VALUE_RESULT, "y", x->type);
+        Value *x = made_value(&m, VALUE_INPUT, "x", type2(cx, type, m.n, 6)),
+              *y = made_value(&m, VALUE_RESULT, "y", x->type);
         made_place(&m, x, SPACE_INPUT, 0, 0, type - 1);
         made_place(&m, y, SPACE_OUTPUT, 0, 0, type - 1);
         LIST_ADD(cx->arena, m.graph->inputs, x);
@@ -425,9 +450,11 @@ static void test_formulas(const char *cc, const char *folder)
         Kernel *kernel = made_kernel(&m, type_def(type)->name, "all primitives");
         Expr *back = expr_prim(cx, PRIM_sub, expr_whole(cx, 5), expr_index(cx, 1), NULL);
         Expr *half = expr_prim(cx, PRIM_floordiv, expr_index(cx, 1), expr_whole(cx, 2), NULL);
-        Expr *index[] = {expr_index(cx, 0), back}, *other[] = {expr_index(cx, 0), expr_prim(cx, PRIM_add, half, half, NULL)};
+        Expr *index[] = {expr_index(cx, 0), back},
+             *other[] = {expr_index(cx, 0), expr_prim(cx, PRIM_add, half, half, NULL)};
         Loop *outer = loop_over(cx, 0, AXIS_SERIAL, m.n), *inner = loop_over(cx, 1, AXIS_SERIAL, size_const(cx, 6));
-        loop_add(cx, inner, store2(cx, y, 0, 1, all_prims(cx, type, expr_load(cx, x, 2, index), expr_load(cx, x, 2, other))));
+        loop_add(cx, inner,
+                 store2(cx, y, 0, 1, all_prims(cx, type, expr_load(cx, x, 2, index), expr_load(cx, x, 2, other))));
         loop_add(cx, outer, inner);
         kernel->loops = outer;
     }
@@ -448,7 +475,8 @@ static Program *made_mapping(Made *m)
     data.graph = NEW(cx->arena, Graph);
     *data.graph = (Graph){.cx = cx, .name = "data"};
     data.program = NEW(cx->arena, Program);
-    *data.program = (Program){.cx = cx, .model = m->model, .graph = data.graph, .buffer = NEW_ARRAY(cx->arena, Buffer *, 64)};
+    *data.program =
+        (Program){.cx = cx, .model = m->model, .graph = data.graph, .buffer = NEW_ARRAY(cx->arena, Buffer *, 64)};
     Size six = size_const(cx, 6);
     static const float table[6] = {0.25f, 0, 0, 0, 0, -1e-7f};
     Value *columns = made_value(&data, VALUE_INPUT, "columns", type_of(TYPE_f32, 1, &six));
@@ -466,8 +494,10 @@ static Program *made_mapping(Made *m)
     LIST_ADD(cx->arena, data.graph->inputs, column);
     LIST_ADD(cx->arena, data.graph->outputs, ((NamedValue){.name = "int", .value = y}));
     LIST_ADD(cx->arena, data.graph->outputs, ((NamedValue){.name = "label", .value = column}));
-    LIST_ADD(cx->arena, m->model->recipe->fields, ((Field){.how = FIELD_COLUMNS, .first = 0, .last = 5, .value = columns}));
-    LIST_ADD(cx->arena, m->model->recipe->fields, ((Field){.how = FIELD_COLUMNS, .first = 6, .last = 6, .value = column}));
+    LIST_ADD(cx->arena, m->model->recipe->fields,
+             ((Field){.how = FIELD_COLUMNS, .first = 0, .last = 5, .value = columns}));
+    LIST_ADD(cx->arena, m->model->recipe->fields,
+             ((Field){.how = FIELD_COLUMNS, .first = 6, .last = 6, .value = column}));
     Kernel *kernel = made_kernel(&data, "scale", "y = columns / 16 + table");
     Expr *at[] = {expr_index(cx, 0)};
     Loop *loop = loop_over(cx, 0, AXIS_VECTOR, six), *store = loop_new(cx, LOOP_STORE);
@@ -519,7 +549,7 @@ static void test_train(const char *cc, const char *folder, const char *root)
         Recipe *recipe = NEW(cx->arena, Recipe);
         *recipe = (Recipe){.batch = 4, .epochs = 1, .optimizer = optimizer_at(i), .seed = 1};
         OptimizerGroup group = {.arg = {0}};
-        for (int k = 0; k < recipe->optimizer->n_args; k++)     // not the defaults, so that every argument matters
+        for (int k = 0; k < recipe->optimizer->n_args; k++)  // not the defaults, so that every argument matters
             group.arg[k] = recipe->optimizer->arg[k].initial != 0 ? recipe->optimizer->arg[k].initial * 0.75 : 0.25;
         LIST_ADD(cx->arena, recipe->groups, group);
         LIST_ADD(cx->arena, recipe->splits, ((Split){"train", 1, NULL}));
@@ -535,8 +565,8 @@ static void test_train(const char *cc, const char *folder, const char *root)
         expect_text(&c, "int main(int argc, char **argv) { return mlrt_main(&model, argc, argv); }");
         const char *at = arena_printf(cx->arena, "%s/train_%s", folder, optimizer_at(i)->name);
         write_file(arena_printf(cx->arena, "%s.c", at), &c);
-        run(arena_printf(cx->arena, "%s " FLAGS " -I%s/runtime %s.c %s/tests/unit/codegen_update.c -lm -o %s && %s", cc, root, at,
-                         root, at, at));
+        run(arena_printf(cx->arena, "%s " FLAGS " -I%s/runtime %s.c %s/tests/unit/codegen_update.c -lm -o %s && %s", cc,
+                         root, at, root, at, at));
     }
 }
 

@@ -40,7 +40,11 @@ int mlrt_main(const MlrtModel *model, int argc, char **argv)
 {
     static float param[COUNT_MAX], grad[COUNT_MAX], state[3 * COUNT_MAX];
     static double p[COUNT_MAX], m[COUNT_MAX], v[COUNT_MAX];
-    MlrtRun run = {.param = (char *)param, .grad = (char *)grad, .state = (char *)state, .hyper = model->recipe->group, .size = {4}};
+    MlrtRun run = {.param = (char *)param,
+                   .grad = (char *)grad,
+                   .state = (char *)state,
+                   .hyper = model->recipe->group,
+                   .size = {4}};
     (void)argc, (void)argv;
     int64_t count = model->trainable_count;
     if (count < 1 || count > COUNT_MAX || model->abi != MLRT_ABI)
@@ -58,8 +62,9 @@ int mlrt_main(const MlrtModel *model, int argc, char **argv)
                 model->update.step[s].run(&run, part);
     }
     for (int64_t i = 0; i < count; i++)
-        if (!(fabs(p[i] - (double)param[i]) < 1e-6)) {      // a few roundings to float of numbers around 1
-            fprintf(stderr, "%s: parameter %d is %.9g, expected %.9g\n", model->recipe->optimizer, (int)i, (double)param[i], p[i]);
+        if (!(fabs(p[i] - (double)param[i]) < 1e-6)) {  // a few roundings to float of numbers around 1
+            fprintf(stderr, "%s: parameter %d is %.9g, expected %.9g\n", model->recipe->optimizer, (int)i,
+                    (double)param[i], p[i]);
             return 1;
         }
     return 0;
