@@ -326,7 +326,8 @@ Model *net_read(Context *cx, const char *path, const NetOptions *options)
         return NULL;
     }
     net->model->name = net->main->net;
-    if (map_get(net->main->blocks, net->main->net) == NULL)
+    // The net's own name is a block for train; a net that is called like an op or a block does not hide it.
+    if (map_get(net->main->blocks, net->main->net) == NULL && op_find(net->main->net) == NULL)
         map_set(net->main->blocks, net->main->net, net_block(net, net->main, net->main->net, NULL));
     run_all(net);
     return cx->diag->errors == errors ? net->model : NULL;
