@@ -167,7 +167,7 @@ static void name_rest(Printer *p, const Loop *loop, const Loop *whole)
         name_local(p, loop->var, "t");
     if (loop->kind == LOOP_ACCUMULATOR) {
         const char *wish = accumulator_wish(whole, loop->var);
-        name_local(p, loop->var, wish != NULL ? wish : "found");
+        name_local(p, loop->var, wish != NULL ? wish : type_is_float(loop->type) ? "best" : "place");
     }
     for (int i = 0; i < loop->body.count; i++)
         name_rest(p, loop->body.at[i], whole);
@@ -716,16 +716,20 @@ static void print_if(Printer *p, const Loop *loop)
     print_body(p, loop);
     if (loop->other == NULL)
         return;
-    put_indent(p);
-    text_add(p->out, "else");
-    if (loop->other->kind == LOOP_BLOCK) {
+    bool braces = p->out->at[p->out->length - 2] == '}';
+    if (braces)
+        p->out->length--;  // } else {
+    else
+        put_indent(p);
+    text_add(p->out, braces ? " else" : "else");
+    if (loop->other->kind == LOOP_BLOCK)
         print_body(p, loop->other);
-        return;
+    else {
+        text_add(p->out, "\n");
+        p->indent++;
+        print_loops(p, loop->other);
+        p->indent--;
     }
-    text_add(p->out, "\n");
-    p->indent++;
-    print_loops(p, loop->other);
-    p->indent--;
 }
 
 // What stands behind for (…) or if (…): in braces unless it is one loop or one statement.

@@ -528,7 +528,7 @@ void print_output_copy(Printer *p, const Value *value, int index)
     if (size_known(shape_count(p->cx, &value->type.shape), &count))
         put_line(p, "memcpy(run->out[%d], %s, %lld);", index, place.at, (long long)(count * bytes));
     else
-        put_line(p, "memcpy(run->out[%d], %s, (size_t)(%s) * %d);", index, place.at, count_text(p, value), bytes);
+        put_line(p, "memcpy(run->out[%d], %s, (size_t)(%s * %d));", index, place.at, count_text(p, value), bytes);
 }
 
 // --- Memory plan -----------------------------------------------------------------------------------------------------

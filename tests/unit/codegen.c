@@ -411,6 +411,94 @@ static void test_weights(const char *cc, const char *folder)
     run(arena_printf(cx->arena, "%s " FLAGS " %s_user.c %s.o -lm -o %s && %s", cc, at, at, at, at));
 }
 
+// at[n] = where row n is largest, with a choice inside the loop; y[n] = what stands there, doubled where it is positive.
+static Loop *update_local(Context *cx, int var, Expr *value)
+{
+    Loop *update = loop_new(cx, LOOP_UPDATE);
+    update->var = var;
+    update->value = value;
+    return update;
+}
+
+static Loop *accumulator(Context *cx, int var, DType type, Expr *start)
+{
+    Loop *loop = loop_new(cx, LOOP_ACCUMULATOR);
+    loop->var = var;
+    loop->type = type;
+    loop->value = start;
+    return loop;
+}
+
+static Loop *store1(Context *cx, Value *value, Expr *e)
+{
+    Loop *store = loop_new(cx, LOOP_STORE);
+    store->target = value;
+    store->count = 1;
+    store->index[0] = expr_index(cx, 0);
+    store->value = e;
+    return store;
+}
+
+static Made made_choice(void)
+{
+    Made m = made_new("choice");
+    Context *cx = m.cx;
+    Value *x = made_value(&m, VALUE_INPUT, "x", type2(cx, TYPE_f32, m.n, 6));
+    Value *at = made_value(&m, VALUE_RESULT, "at", type_of(TYPE_i32, 1, &m.n));
+    Value *y = made_value(&m, VALUE_RESULT, "y", type_of(TYPE_f32, 1, &m.n));
+    made_place(&m, x, SPACE_INPUT, 0, 0, 0);
+    made_place(&m, at, SPACE_OUTPUT, 0, 0, 0);
+    made_place(&m, y, SPACE_OUTPUT, 0, 0, 1);
+    LIST_ADD(cx->arena, m.graph->inputs, x);
+    LIST_ADD(cx->arena, m.graph->outputs, ((NamedValue){.name = "at", .value = at}));
+    LIST_ADD(cx->arena, m.graph->outputs, ((NamedValue){.name = "y", .value = y}));
+    Expr *first[] = {expr_index(cx, 0), expr_whole(cx, 0)};
+    Loop *rows = loop_over(cx, 0, AXIS_SERIAL, m.n), *columns = loop_over(cx, 1, AXIS_SERIAL, size_const(cx, 6));
+    columns->from = expr_whole(cx, 1);
+    Loop *larger = loop_new(cx, LOOP_IF), *positive = loop_new(cx, LOOP_IF), *other = loop_new(cx, LOOP_BLOCK);
+    larger->value = expr_prim(cx, PRIM_gt, load2(cx, x, 0, 1), expr_local(cx, TYPE_f32, 1), NULL);
+    loop_add(cx, larger, update_local(cx, 1, load2(cx, x, 0, 1)));
+    loop_add(cx, larger, update_local(cx, 2, expr_index(cx, 1)));
+    loop_add(cx, columns, larger);
+    Expr *most = expr_local(cx, TYPE_f32, 1);
+    positive->value = expr_prim(cx, PRIM_gt, most, expr_number(cx, TYPE_f32, 0), NULL);
+    loop_add(cx, positive, store1(cx, y, expr_prim(cx, PRIM_mul, expr_number(cx, TYPE_f32, 2), most, NULL)));
+    loop_add(cx, other, store1(cx, y, most));
+    positive->other = other;
+    loop_add(cx, rows, accumulator(cx, 1, TYPE_f32, expr_load(cx, x, 2, first)));
+    loop_add(cx, rows, accumulator(cx, 2, TYPE_i64, expr_whole(cx, 0)));
+    loop_add(cx, rows, columns);
+    loop_add(cx, rows, store1(cx, at, expr_cast(cx, TYPE_i32, expr_local(cx, TYPE_i64, 2))));
+    loop_add(cx, rows, positive);
+    made_kernel(&m, "choice", "")->loops = rows;
+    return m;
+}
+
+static const char choice_user[] =
+    "#include \"choice.h\"\n"
+    "int main(void)\n{\n"
+    "    static char arena[64] __attribute__((aligned(64)));\n"
+    "    static const float x[2][6] = {{1, 5, 2, 5, 0, 1}, {-3, -2, -1, -4, -1, -9}};\n"
+    "    int32_t at[2];\n"
+    "    float y[2];\n"
+    "    choice_io io = {&x[0][0], at, y};\n"
+    "    if (choice_run(&io, 2, arena, sizeof arena) != choice_OK) return 1;\n"
+    "    return at[0] == 1 && at[1] == 2 && y[0] == 10 && y[1] == -1 ? 0 : 2;\n}\n";
+
+static void test_choice(const char *cc, const char *folder)
+{
+    Made m = made_choice();
+    Context *cx = m.cx;
+    Text c = {.arena = cx->arena}, header = c, program = c;
+    codegen_object(&c, &header, m.model, m.program, NULL, "/dev/null");
+    text_put(&program, choice_user, strlen(choice_user));
+    const char *at = arena_printf(cx->arena, "%s/choice", folder);
+    write_file(arena_printf(cx->arena, "%s.c", at), &c);
+    write_file(arena_printf(cx->arena, "%s.h", at), &header);
+    write_file(arena_printf(cx->arena, "%s_user.c", at), &program);
+    run(arena_printf(cx->arena, "%s " FLAGS " %s.c %s_user.c -lm -o %s && %s", cc, at, at, at, at));
+}
+
 // Every primitive on every type it takes, and every cast, in one step for each type: the text compiles without a warning.
 static Expr *all_prims(Context *cx, DType type, Expr *a, Expr *b)
 {
@@ -582,6 +670,7 @@ int main(int argc, char **argv)
     test_in_place();
     test_formulas(argv[1], argv[2]);
     test_object(argv[1], argv[2]);
+    test_choice(argv[1], argv[2]);
     test_weights(argv[1], argv[2]);
     test_prepare(argv[1], argv[2]);
     test_train(argv[1], argv[2], argv[3]);
