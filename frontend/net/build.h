@@ -219,8 +219,7 @@ bool  name_take(Net *net, Layer *layer, const char *path, const char *what, Diag
 const char *name_number(Net *net, Layer *layer, const char *kind);      // dense1, dense2, …
 Value *param_value(Net *net, const char *path, Type type, ParamRole role, const OpDef *op, const char *init, DiagPlace place);
 Value *param_known(Net *net, Scope *scope, const Ast *path);    // weight = @wte.weight; NULL after a report
-bool  selects(Net *net, Scope *scope, Ast *selector, const char *prefix, const Param *param, bool *valid);
-int   select_params(Net *net, Scope *scope, Ast *selector, const char *prefix, Param **out);   // reports if none; out may be NULL
+int   select_params(Net *net, Scope *scope, Ast *selector, const char *prefix, Param **out);   // into out, which has room for all; reports if there are none
 bool  init_parse(Net *net, const char *text, Init *init);
 bool  init_eval(Net *net, Scope *scope, Ast *ast, Init *init);
 void  inits_apply(Net *net);

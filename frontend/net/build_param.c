@@ -199,32 +199,46 @@ static const char *last_part(const char *path)
     return dot != NULL ? dot + 1 : path;
 }
 
-static bool selects_path(Net *net, Scope *scope, Ast *selector, const char *prefix, const Param *p, bool *valid)
+typedef enum SelectorKind { BY_NOTHING, BY_PATH, BY_NORMS, BY_BIASES, BY_OP } SelectorKind;
+
+typedef struct Selector {
+    SelectorKind kind;
+    const char *path, *below;   // BY_PATH: the whole pattern, and the same for all beneath it
+    const OpDef *op;            // BY_OP
+    const char *part;           // "weight" of conv.weight, or NULL
+} Selector;
+
+static Selector selector_of(Net *net, Scope *scope, Ast *ast, const char *prefix)
 {
-    const char *path = eval_text(net, scope, selector);
-    if (path == NULL)
-        return *valid = false;
-    const char *whole = path_join(net, prefix, path);
-    return matches(whole, p->path) || matches(arena_printf(net->arena, "%s.*", whole), p->path);
+    Selector s = {BY_NOTHING, NULL, NULL, NULL, NULL};
+    const char *path = ast->kind == AST_PATH ? eval_text(net, scope, ast) : NULL;
+    bool field = ast->kind == AST_FIELD && ast->a->kind == AST_NAME;
+    const char *name = ast->kind == AST_NAME ? ast->text : field ? ast->a->text : "";
+    if (path != NULL) {
+        s.kind = BY_PATH;
+        s.path = path_join(net, prefix, path);
+        s.below = arena_printf(net->arena, "%s.*", s.path);
+    } else if (strcmp(name, "norms") == 0 || strcmp(name, "biases") == 0) {
+        s.kind = name[0] == 'n' ? BY_NORMS : BY_BIASES;
+    } else if ((s.op = op_find(name)) != NULL) {
+        s.kind = BY_OP;
+        s.part = field ? ast->text : NULL;
+    }
+    return s;
 }
 
-bool selects(Net *net, Scope *scope, Ast *selector, const char *prefix, const Param *p, bool *valid)
+static bool selects(const Selector *s, const char *prefix, const Param *p)
 {
-    *valid = true;
+    bool bias = strcmp(last_part(p->path), "bias") == 0;
     if (p->role == ROLE_BUFFER)
         return false;
-    if (selector->kind == AST_PATH)
-        return selects_path(net, scope, selector, prefix, p, valid);
-    bool inside = beneath(p->path, prefix);
-    if (selector->kind == AST_NAME && strcmp(selector->text, "norms") == 0)
-        return inside && p->role == ROLE_NORM;
-    if (selector->kind == AST_NAME && strcmp(selector->text, "biases") == 0)
-        return inside && (p->role == ROLE_BIAS || (p->role == ROLE_NORM && strcmp(last_part(p->path), "bias") == 0));
-    if (selector->kind == AST_NAME && op_find(selector->text) != NULL)
-        return inside && p->op == op_find(selector->text);
-    if (selector->kind == AST_FIELD && selector->a->kind == AST_NAME && op_find(selector->a->text) != NULL)
-        return inside && p->op == op_find(selector->a->text) && strcmp(last_part(p->path), selector->text) == 0;
-    return *valid = false;
+    if (s->kind == BY_PATH)
+        return matches(s->path, p->path) || matches(s->below, p->path);
+    if (!beneath(p->path, prefix))
+        return false;
+    return s->kind == BY_NORMS ? p->role == ROLE_NORM
+         : s->kind == BY_BIASES ? p->role == ROLE_BIAS || (p->role == ROLE_NORM && bias)
+         : p->op == s->op && (s->part == NULL || strcmp(last_part(p->path), s->part) == 0);
 }
 
 static const char *selector_shown(Net *net, const Ast *s)
@@ -257,23 +271,18 @@ static void report_no_match(Net *net, Scope *scope, Ast *selector)
     note_frames(net);
 }
 
-int select_params(Net *net, Scope *scope, Ast *selector, const char *prefix, Param **out)
+int select_params(Net *net, Scope *scope, Ast *ast, const char *prefix, Param **out)
 {
-    int count = 0;
-    bool valid = true;
-    for (int i = 0; i < net->model->params.count && valid; i++) {
-        Param *p = net->model->params.at[i];
-        if (!selects(net, scope, selector, prefix, p, &valid))
-            continue;
-        if (out != NULL)
-            out[count] = p;
-        count++;
-    }
-    if (!valid && selector->kind != AST_PATH) {
-        diag_report(net->cx->diag, selector->place, MESSAGE_E0414);
+    int count = 0, errors = net->cx->diag->errors;
+    Selector s = selector_of(net, scope, ast, prefix);
+    for (int i = 0; i < net->model->params.count && s.kind != BY_NOTHING; i++)
+        if (selects(&s, prefix, net->model->params.at[i]))
+            out[count++] = net->model->params.at[i];
+    if (s.kind == BY_NOTHING && net->cx->diag->errors == errors) {
+        diag_report(net->cx->diag, ast->place, MESSAGE_E0414);
         note_frames(net);
-    } else if (valid && count == 0) {
-        report_no_match(net, scope, selector);
+    } else if (s.kind != BY_NOTHING && count == 0) {
+        report_no_match(net, scope, ast);
     }
     return count;
 }

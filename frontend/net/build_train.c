@@ -140,7 +140,7 @@ static const OptimizerDef *optimizer_named(Net *net, const Ast *name)
 }
 
 // A line in the braces: its own values can be named on the right.
-static void group_line(Net *net, Scope *scope, Ast *s, const OptimizerDef *def, double (*args)[10], Param **selected)
+static void group_line(Net *net, Scope *scope, Ast *s, const OptimizerDef *def, Param **selected)
 {
     int at = s->kind == AST_ASSIGN && s->count == 1 ? arg_of(def->arg, def->n_args, s->items[0]->text) : -1;
     if (at < 0 || s->other_count == 0) {
@@ -150,15 +150,14 @@ static void group_line(Net *net, Scope *scope, Ast *s, const OptimizerDef *def, 
             report_no_arg(net, s->items[0], def->name, def->arg, def->n_args);
         return;
     }
-    bool *done = NEW_ARRAY(net->arena, bool, net->model->params.count + 1);      // a line holds once for each parameter
+    Map *done = map_new(net->arena);            // a line holds once for each parameter
     for (int k = 0; k < s->other_count; k++) {
         int count = select_params(net, scope, s->others[k], "", selected);
         for (int i = 0; i < count; i++) {
-            int index = map_index(net, selected[i]);
-            double *own = args[index];
-            if (done[index])
+            double *own = map_get(net->train->group_args, selected[i]->path);
+            if (map_get(done, selected[i]->path) != NULL)
                 continue;
-            done[index] = true;
+            map_set(done, selected[i]->path, own);
             Scope *inner = scope_new(net, SCOPE_BRANCH, scope, scope->file, scope->layer);
             for (int a = 0; a < def->n_args; a++) {
                 Binding *b = NEW(net->arena, Binding);
@@ -173,14 +172,14 @@ static void group_line(Net *net, Scope *scope, Ast *s, const OptimizerDef *def, 
     }
 }
 
-static void group_lines(Net *net, Scope *scope, Ast *body, const OptimizerDef *def, double (*args)[10], Param **selected)
+static void group_lines(Net *net, Scope *scope, Ast *body, const OptimizerDef *def, Param **selected)
 {
     for (int i = 0; i < body->count; i++) {
         Ast *s = body->items[i];
         bool flag;
         if (s->kind == AST_IF) {
             if (eval_flag(net, scope, s->a, "an if", &flag) && (flag || s->otherwise != NULL))
-                group_lines(net, scope, flag ? s->body : s->otherwise, def, args, selected);
+                group_lines(net, scope, flag ? s->body : s->otherwise, def, selected);
         } else if (s->kind == AST_REPEAT) {
             Val list = eval(net, scope, s->a);
             for (int k = 0; list.kind == VAL_LIST && k < list.count && s->count == 1; k++) {
@@ -188,20 +187,12 @@ static void group_lines(Net *net, Scope *scope, Ast *body, const OptimizerDef *d
                 Binding *b = NEW(net->arena, Binding);
                 *b = (Binding){.val = list.items[k], .ast = s->items[0]};
                 map_set(turn->names, s->items[0]->text, b);
-                group_lines(net, turn, s->body, def, args, selected);
+                group_lines(net, turn, s->body, def, selected);
             }
         } else {
-            group_line(net, scope, s, def, args, selected);
+            group_line(net, scope, s, def, selected);
         }
     }
-}
-
-int map_index(Net *net, const Param *param)
-{
-    for (int i = 0; i < net->model->params.count; i++)
-        if (net->model->params.at[i] == param)
-            return i;
-    BUG("parameter %s is not in the model", param->path);
 }
 
 static int group_of(Net *net, const double *args)
@@ -223,8 +214,11 @@ static void make_groups(Net *net, Scope *scope, const OptimizerDef *def, const O
     Param **selected = NEW_ARRAY(net->arena, Param *, n + 1);
     for (int i = 0; i < n; i++)
         memcpy(args[i], base->arg, sizeof base->arg);
+    net->train->group_args = map_new(net->arena);
+    for (int i = 0; i < n; i++)
+        map_set(net->train->group_args, net->model->params.at[i]->path, args[i]);
     if (body != NULL)
-        group_lines(net, scope, body, def, args, selected);
+        group_lines(net, scope, body, def, selected);
     for (int i = 0; i < n; i++)
         net->model->params.at[i]->group = group_of(net, args[i]);
 }

@@ -14,6 +14,7 @@ typedef struct Train {
     const Ast *length_said;     // `epochs = …` or `steps = …`
     Ast *key_statement;         // the assignment whose key is being set
     LIST(Late) late;
+    Map *group_args;            // arguments of the optimizer by parameter: double[10]
 } Train;
 
 typedef struct DataPart {
@@ -27,7 +28,6 @@ typedef struct DataPart {
 
 void report_unread_names(Net *net, const Scope *scope, const char *section, const char *const *known, int count);
 Ast *setting_ast(Net *net, const char *name);       // -D name=…, as a tree; NULL if it was not given (build.c)
-int  map_index(Net *net, const Param *param);       // its place in the model
 bool train_statement(Net *net, Scope *scope, Ast *s);       // true: it was one of train
 bool data_statement(Net *net, Scope *scope, Ast *s);
 
