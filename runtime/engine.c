@@ -267,24 +267,33 @@ bool mlrt_all_finite(const float *values, int64_t count)
 
 // A step's result is looked at as soon as it is there, for its memory is used again later. Steps without a place in the arena
 // write gradients or outputs.
-static bool step_is_finite(const MlrtEngine *e, const MlrtStep *step)
+// `rows` of a smaller last batch fill only the beginning of a result that has a row for each sample.
+static bool step_is_finite(const MlrtEngine *e, const MlrtStep *step, bool whole)
 {
     const MlrtPort *loss = &e->model->train_output[0];
+    int64_t batch = e->model->recipe->batch, rows = e->worker[0].size[0];
+    int64_t count = whole || step->count % batch != 0 ? step->count : step->count / batch * rows;
     if (step->count > 0)
-        return mlrt_all_finite((const float *)(const void *)(e->worker[0].arena + step->offset), step->count);
+        return mlrt_all_finite((const float *)(const void *)(e->worker[0].arena + step->offset), count);
     return mlrt_all_finite(e->grad, e->model->trainable_count) && isfinite(read_value(loss, e->train_out[0], 0));
 }
 
-const MlrtStep *mlrt_engine_find_nonfinite(MlrtEngine *e)
+static const MlrtStep *find_nonfinite(MlrtEngine *e, bool whole)
 {
     memset(e->grad, 0, (size_t)e->model->trainable_count * sizeof *e->grad);
     memset(e->train_out[0], 0, (size_t)e->model->train_output[0].bytes);
     for (int i = 0; i < e->model->train.count; i++) {
         run_step(e, &e->model->train.step[i]);
-        if (!step_is_finite(e, &e->model->train.step[i]))
+        if (!step_is_finite(e, &e->model->train.step[i], whole))
             return &e->model->train.step[i];
     }
     return NULL;
+}
+
+const MlrtStep *mlrt_engine_find_nonfinite(MlrtEngine *e)
+{
+    const MlrtStep *found = find_nonfinite(e, false);
+    return found ? found : find_nonfinite(e, true);
 }
 
 // --- evaluation --------------------------------------------------------------------------------------------------------

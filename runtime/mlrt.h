@@ -32,7 +32,7 @@ typedef struct MlrtStep {
     void (*run)(const MlrtRun *run, int part);
     int   parts;                        // 1 …; run(run, 0) … run(run, parts - 1) in any order, at the same time
     const char *layer, *op;             // "layer1.0.conv1", "conv": for messages and profiles
-    int64_t offset, count;              // its result: floats in the arena, looked at to find a NaN; count 0: none there
+    int64_t offset, count;              // its result, looked at to find a NaN: bytes into the arena, floats; count 0: none there
 } MlrtStep;
 
 typedef struct MlrtSection { const MlrtStep *step; int count; } MlrtSection;

@@ -112,6 +112,61 @@ test_kill() {
     echo "  $n kills"
 }
 
+# Killed at each system call of saving, one after the other: what is there afterwards loads, and goes on to the same weights.
+test_kill_points() {
+    local call n code points=0
+    strace -o /dev/null true 2>/dev/null || { echo '  no strace here: left out'; return; }
+    ./digits --run base --epochs 2 --quiet >/dev/null 2>&1 || fail "base"
+    cp -r base straight
+    ./digits --resume straight --epochs 4 --quiet >straight.txt 2>&1 || fail "straight"
+    for call in openat write fsync rename ftruncate unlink; do
+        for n in 1 2 3 4 5 6 7 8; do
+            rm -rf point
+            cp -r base point
+            { strace -f -qq -o /dev/null -e trace=$call -e inject=$call:signal=KILL:when=$((n * 3)) \
+                ./digits --resume point --epochs 4 --quiet >point.txt; } >/dev/null 2>&1
+            code=$?
+            [ $code = 0 ] || [ $code = 137 ] || fail "$call $n: exit code $code: $(cat point.txt)"
+            [ $code = 0 ] && break
+            points=$((points + 1))
+            ./digits --resume point --epochs 4 --quiet >point.txt 2>&1 ||
+                grep -q 'has done all its' point.txt || { fail "$call $n: $(cat point.txt)"; continue; }
+            grep -q 'has done all its' point.txt && continue
+            [ "$(last_digest straight.txt)" = "$(last_digest point.txt)" ] || fail "$call $n: other weights"
+        done
+    done
+    echo "  $points points"
+}
+
+# Each system call of saving fails once: an error or success, and the old checkpoint or the new one, whole.
+test_failed_calls() {
+    local what code points=0
+    strace -o /dev/null true 2>/dev/null || { echo '  no strace here: left out'; return; }
+    [ -d base ] || ./digits --run base --epochs 2 --quiet >/dev/null 2>&1
+    for what in write:ENOSPC write:EIO write:EINTR fsync:EIO rename:EACCES openat:EMFILE close:EIO mmap:ENOMEM; do
+        for n in 2 5 9 14 20 27 35; do
+            rm -rf call
+            cp -r base call
+            strace -f -qq -o /dev/null -e trace=${what%:*} -e inject=${what%:*}:error=${what#*:}:when=$n \
+                ./digits --resume call --epochs 4 --quiet >call.txt 2>&1
+            code=$?
+            [ $code -le 1 ] || [ $code = 127 ] || fail "$what $n: exit code $code: $(cat call.txt)"
+            ./digits --eval --weights call/weights/last.safetensors >eval.txt 2>&1 || fail "$what $n: $(cat call.txt eval.txt)"
+            points=$((points + 1))
+        done
+    done
+    echo "  $points points"
+}
+
+test_rules() {
+    expect 0 'no better for long enough' ./digits --run rule --epochs 300 --set stop='4 epochs' --set optimizer.lr=1e-2
+    [ "$(tail -n 1 rule/metrics.csv | cut -d, -f2)" -lt 300 ] || fail "it did not stop early"
+    expect 0 'by loss' ./digits --run lowest --epochs 3 --set keep='lowest loss' --quiet
+    expect 0 'by loss' ./digits --run by-steps --epochs 2 --set keep=loss --set evaluate='10 steps' --quiet
+    [ "$(cut -d, -f1 by-steps/metrics.csv | tr '\n' ' ')" = 'step 10 20 30 40 46 ' ] || fail "evaluations: $(cut -d, -f1 by-steps/metrics.csv)"
+    grep -q '^evaluate: "10 steps"  # --set' by-steps/config.yaml || fail "config.yaml"
+}
+
 test_nan() {
     expect 5 'step 2: fc2 (linear)' ./digits --run nan --set optimizer.lr=1e30 --set schedule.warmup='1 step' --quiet
     expect 0 '' ./digits --run good --epochs 2 --quiet
@@ -251,7 +306,7 @@ test_start_up() {
 }
 
 build
-for test_name in ${*:-learns threads stop_and_resume kill nan checkpoints init_only predict data usage full_disk allocations start_up}; do
+for test_name in ${*:-learns threads stop_and_resume kill kill_points failed_calls rules nan checkpoints init_only predict data usage full_disk allocations start_up}; do
     before=$failures
     "test_$test_name"
     [ $before = $failures ] && echo "ok   $test_name"
