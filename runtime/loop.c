@@ -428,13 +428,22 @@ static MlrtStatus open_folder(MlrtSession *s, MlrtError *error)
     return status == MLRT_OK ? mlrt_folder_open_logs(&s->folder, s->model, &s->state, o->log.text, error) : status;
 }
 
+// best, last, the kept ones, and one that is being written beside them.
+static double disk_bytes(const MlrtSession *s)
+{
+    double params = (double)s->model->param_count, states = (double)s->model->trainable_count * s->model->n_states;
+    return 4 * (params * (3 + s->settings.recipe.keep_last) + 2 * states);
+}
+
 static void show_start(MlrtSession *s)
 {
     const MlrtPart *part = s->data.part;
     mlrt_progress_line(&s->progress, "%s: %s", s->model->name, s->model->summary);
-    mlrt_progress_line(&s->progress, "%s samples to train, %s to validate, %s to test; %.1f MiB of memory; %d threads; %s",
+    mlrt_progress_line(&s->progress, "%s samples to train, %s to validate, %s to test; %s of memory; %d threads; %s",
                        mlrt_text_count(part[MLRT_TRAIN].rows).text, mlrt_text_count(part[MLRT_VALID].rows).text,
-                       mlrt_text_count(part[MLRT_TEST].rows).text, (double)s->engine.bytes / 1048576, mlrt_pool_threads(s->pool), s->folder.path);
+                       mlrt_text_count(part[MLRT_TEST].rows).text, mlrt_text_bytes((double)s->engine.bytes).text, mlrt_pool_threads(s->pool), s->folder.path);
+    mlrt_progress_line(&s->progress, "%s steps; weights and checkpoints take %s of disk at most", mlrt_text_count(s->clock.all_steps).text,
+                       mlrt_text_bytes(disk_bytes(s)).text);
     s->progress.begun = mlrt_clock_now();
     s->progress.first_step = s->state.step;
     if (s->state.step > 0)
@@ -570,8 +579,8 @@ MlrtStatus mlrt_dry_run(MlrtSession *s, MlrtError *error)
     }
     unlink(path);
     if (status == MLRT_OK)
-        printf("%s: %s samples, %s steps of %" PRId64 ", %.1f MiB of memory; first loss %.6g, gradient norm %.6g: all is well\n", s->model->name,
+        printf("%s: %s samples, %s steps of %" PRId64 ", %s of memory; first loss %.6g, gradient norm %.6g: all is well\n", s->model->name,
                mlrt_text_count(s->data.rows).text, mlrt_text_count(s->clock.all_steps).text, s->settings.recipe.batch,
-               (double)s->engine.bytes / 1048576, loss, norm);
+               mlrt_text_bytes((double)s->engine.bytes).text, loss, norm);
     return status;
 }

@@ -2,11 +2,12 @@
 #define _POSIX_C_SOURCE 200809L
 #include "options.h"
 
-#include <math.h>
+#include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "number.h"
+#include "threads.h"
 
 typedef enum Kind { FLAG, TEXT, MAYBE, COUNT, REAL, SEED, SET } Kind;
 
@@ -161,13 +162,34 @@ MlrtStatus mlrt_options_parse(MlrtOptions *options, int argc, char **argv, const
 
 // --- help --------------------------------------------------------------------------------------------------------------
 
-static void print_row(const Row *row, FILE *out)
+// "$epochs" and the like stand for what the recipe says.
+static const char *initial_text(const Row *row, const MlrtModel *model, char text[64])
 {
-    char left[64];
+    const MlrtRecipe *r = model->recipe;
+    if (strcmp(row->initial, "$epochs") == 0 && r->steps > 0)
+        snprintf(text, 64, "%" PRId64 " steps", r->steps);
+    else if (strcmp(row->initial, "$epochs") == 0)
+        snprintf(text, 64, "%g", r->epochs);
+    else if (strcmp(row->initial, "$batch") == 0)
+        snprintf(text, 64, "%" PRId64, r->batch);
+    else if (strcmp(row->initial, "$seed") == 0)
+        snprintf(text, 64, "%" PRIu64, r->seed);
+    else if (strcmp(row->initial, "$threads") == 0)
+        snprintf(text, 64, "%d", mlrt_threads_available());
+    else if (strcmp(row->initial, "$run") == 0)
+        snprintf(text, 64, "runs/%.40s-N", model->name);
+    else
+        return row->initial;
+    return text;
+}
+
+static void print_row(const Row *row, const MlrtModel *model, FILE *out)
+{
+    char left[64], initial[64];
     bool maybe = row->kind == MAYBE;
     snprintf(left, sizeof left, "--%s%s%s%s", row->name, *row->argument ? (maybe ? " [" : " ") : "", row->argument, maybe ? "]" : "");
     fprintf(out, "  %-18s %s", left, row->brief);
-    fprintf(out, *row->initial ? " (default: %s)\n" : "\n", row->initial);
+    fprintf(out, *row->initial ? " (default: %s)\n" : "\n", initial_text(row, model, initial));
 }
 
 void mlrt_options_help(const MlrtModel *model, const char *program, FILE *out)
@@ -177,7 +199,7 @@ void mlrt_options_help(const MlrtModel *model, const char *program, FILE *out)
         if (rows[i].title)
             fprintf(out, "\n%s\n", rows[i].title);
         else
-            print_row(&rows[i], out);
+            print_row(&rows[i], model, out);
     fprintf(out, "\nExamples\n  %s --epochs 20 --set optimizer.lr=3e-4\n  %s --resume\n"
                  "  %s --predict new.csv --out answers.csv\n", program, program, program);
     fputs("\nExit codes: 0 done, 1 bad input, 2 bad usage, 3 a fault of ours, 4 stopped and saved, 5 diverged.\n", out);

@@ -80,6 +80,17 @@ MlrtText mlrt_text_count(int64_t count)
     return t;
 }
 
+MlrtText mlrt_text_bytes(double bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    MlrtText t;
+    int unit = 0;
+    for (; bytes >= 1024 && unit < 4; unit++)
+        bytes /= 1024;
+    snprintf(t.text, sizeof t.text, bytes < 10 && unit > 0 ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+    return t;
+}
+
 static MlrtText text_rate(double rate)
 {
     MlrtText t;

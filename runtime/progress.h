@@ -38,5 +38,6 @@ void mlrt_say(const MlrtProgress *progress, const char *program, const char *kin
 typedef struct MlrtText { char text[48]; } MlrtText;
 MlrtText mlrt_text_time(double seconds);        // "0:31", "1:02:03"
 MlrtText mlrt_text_count(int64_t count);        // "1,234,567"
+MlrtText mlrt_text_bytes(double bytes);         // "14 KiB", "1.3 GiB"
 
 #endif
