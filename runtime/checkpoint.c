@@ -337,13 +337,18 @@ MlrtStatus mlrt_checkpoint_state(const MlrtTensors *file, MlrtState *state, Mlrt
     return MLRT_OK;
 }
 
-MlrtStatus mlrt_checkpoint_settings(const MlrtTensors *file, MlrtSettings *settings, MlrtError *error)
+MlrtStatus mlrt_checkpoint_settings(const MlrtTensors *file, MlrtSettings *settings, bool strict, MlrtError *error)
 {
-    MlrtStatus status = MLRT_OK;
-    for (size_t i = 0; i < file->metadata_count && status == MLRT_OK; i++)
-        if (strncmp(file->metadata[i].key, "set.", 4) == 0)
-            status = mlrt_settings_set_value(settings, file->metadata[i].key + 4, file->metadata[i].value, "as resumed", error);
-    return status;
+    for (size_t i = 0; i < file->metadata_count; i++) {
+        const MlrtMetadata *meta = &file->metadata[i];
+        MlrtStatus status = MLRT_OK;
+        if (strncmp(meta->key, "set.", 4) == 0)
+            status = mlrt_settings_set_value(settings, meta->key + 4, meta->value, "as resumed", error);
+        if (status != MLRT_OK && strict)
+            return mlrt_fail(error, MLRT_BAD_FILE, "%s was written with the setting %s = %s, which the recipe does not take any more",
+                             file->file.path, meta->key + 4, mlrt_quote(meta->value, strlen(meta->value)).text);
+    }
+    return MLRT_OK;
 }
 
 MlrtStatus mlrt_checkpoint_codes(const MlrtTensors *file, const MlrtModel *model, MlrtCodes **codes, MlrtError *error)

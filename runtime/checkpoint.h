@@ -1,7 +1,8 @@
 // checkpoint.h: weights and the state of a run, in safetensors files.
 //
 // A weights file holds parameters and buffers under their paths and nothing else, so other programs load it. A checkpoint adds
-// optimizer.STATE.PATH, and in its metadata the rows of state.def, changed settings, the codes of text columns, and what model and data it is of.
+// optimizer.STATE.PATH, and in its metadata the rows of state.def, changed settings, the codes of text columns, and what model
+// and data it is of.
 #ifndef MLRT_CHECKPOINT_H
 #define MLRT_CHECKPOINT_H
 
@@ -38,8 +39,9 @@ MlrtStatus mlrt_checkpoint_load(const MlrtTensors *file, MlrtEngine *engine, Mlr
 // The rows of the state that the file has; others stay as they are.
 MlrtStatus mlrt_checkpoint_state(const MlrtTensors *file, MlrtState *state, MlrtError *error);
 
-// Changes the settings as they were when the file was written. Their texts point into the file's metadata.
-MlrtStatus mlrt_checkpoint_settings(const MlrtTensors *file, MlrtSettings *settings, MlrtError *error);
+// Changes the settings as they were when the file was written. Their texts point into the file's metadata. A key that the recipe
+// does not have any more is an error if `strict`, else left out.
+MlrtStatus mlrt_checkpoint_settings(const MlrtTensors *file, MlrtSettings *settings, bool strict, MlrtError *error);
 
 // The codes that the file has, one for each field of the model, count 0 where there are none. Free with mlrt_codes_array_free.
 MlrtStatus mlrt_checkpoint_codes(const MlrtTensors *file, const MlrtModel *model, MlrtCodes **codes, MlrtError *error);

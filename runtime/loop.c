@@ -475,9 +475,10 @@ static void show_end(const MlrtSession *s, const MlrtResult *result, const char 
                is_loss(r->keep_by) ? "loss" : r->keep_by, s->state.best);
     putchar('\n');
     mlrt_report_table(stdout, &s->engine, &s->data, result);
-    printf("\n  best weights  %s  digest %s\n  last          %s  digest %s\n  report        %s\n",
-           mlrt_folder_file(&s->folder, "weights/best.safetensors").text, best_digest,
-           mlrt_folder_file(&s->folder, "weights/last.safetensors").text, last_digest, mlrt_folder_file(&s->folder, "report.html").text);
+    if (s->state.best_step)
+        printf("\n  best weights  %s  digest %s", mlrt_folder_file(&s->folder, "weights/best.safetensors").text, best_digest);
+    printf("\n  last          %s  digest %s\n", mlrt_folder_file(&s->folder, "weights/last.safetensors").text, last_digest);
+    printf("  report        %s\n", mlrt_folder_file(&s->folder, "report.html").text);
 }
 
 static MlrtStatus write_reports(MlrtSession *s, const MlrtResult *result, MlrtError *error)

@@ -58,7 +58,7 @@ static MlrtStatus open_settings(MlrtSession *s, MlrtError *error)
     const char *fingerprint = restore ? mlrt_safetensors_metadata(&s->weights, "mlc.fingerprint") : NULL;
     restore = fingerprint && strcmp(fingerprint, s->model->fingerprint) == 0;
     if (status == MLRT_OK && restore)
-        status = mlrt_checkpoint_settings(&s->weights, &s->settings, error);
+        status = mlrt_checkpoint_settings(&s->weights, &s->settings, o->resume.given, error);
     if (status == MLRT_OK && restore)
         status = mlrt_checkpoint_codes(&s->weights, s->model, &s->codes, error);
     MlrtState kept = {.seed = (int64_t)s->settings.recipe.seed};
@@ -67,6 +67,9 @@ static MlrtStatus open_settings(MlrtSession *s, MlrtError *error)
     s->settings.recipe.seed = (uint64_t)kept.seed;
     if (status == MLRT_OK)
         status = mlrt_settings_apply(&s->settings, o, error);
+    if (status == MLRT_OK && o->resume.given && s->settings.recipe.seed != (uint64_t)kept.seed)
+        status = mlrt_fail(error, MLRT_BAD_USAGE, "a run keeps its seed (%lld): another one would divide the data anew",
+                           (long long)kept.seed);
     s->state = (MlrtState){.seed = (int64_t)s->settings.recipe.seed};
     return status;
 }

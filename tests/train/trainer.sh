@@ -192,6 +192,7 @@ test_checkpoints() {
     expect 1 'own holds a run already' ./digits --run own
     sed 1d digits.csv >fewer.csv
     expect 1 'the data are not those' ./digits --resume own --epochs 3 --set data.path=fewer.csv
+    expect 2 'a run keeps its seed' ./digits --resume own --epochs 3 --seed 8
     expect 1 'there is no such run' ./digits --resume nowhere
 }
 
