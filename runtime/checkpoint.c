@@ -177,12 +177,17 @@ MlrtStatus mlrt_checkpoint_save(const char *path, const MlrtSaved *what, MlrtErr
 
 // --- reading tensors ---------------------------------------------------------------------------------------------------
 
-static MlrtStatus load_tensor(const char *path, const MlrtTensor *tensor, const MlrtParam *param, float *to, MlrtError *error)
+static bool same_shape(const MlrtTensor *tensor, const MlrtParam *param)
 {
     bool same = tensor->rank == param->rank;
     for (int i = 0; i < param->rank && same; i++)
         same = tensor->shape[i] == param->dim[i];
-    if (!same)
+    return same;
+}
+
+static MlrtStatus load_tensor(const char *path, const MlrtTensor *tensor, const MlrtParam *param, float *to, MlrtError *error)
+{
+    if (!same_shape(tensor, param))
         return mlrt_fail(error, MLRT_BAD_FILE, "%s: '%s' has the shape %s, the model's has %s; this file is of another model", path,
                          tensor->name, mlrt_shape_text(tensor->shape, tensor->rank).text, mlrt_shape_text(param->dim, param->rank).text);
     if (tensor->type != MLRT_f32 && tensor->type != MLRT_f64)
@@ -277,6 +282,30 @@ MlrtStatus mlrt_weights_load(const MlrtTensors *file, MlrtEngine *e, char prefix
             status = load_tensor(file->file.path, tensor, &m->param[i], e->param + m->param[i].offset, error);
     }
     return status;
+}
+
+static void put_difference(FILE *out, int *left, const char *what, const char *name)
+{
+    if (--*left == 0)
+        fputs("  ...\n", out);
+    if (*left > 0)
+        fprintf(out, "  %s  %s\n", what, mlrt_quote(name, strlen(name)).text);
+}
+
+void mlrt_weights_differences(FILE *out, const MlrtTensors *file, const MlrtModel *model, int most)
+{
+    char prefix[64];
+    guess_prefix(file, model, prefix);
+    for (int i = 0; i < model->n_params; i++) {
+        const MlrtTensor *tensor = find_prefixed(file, prefix, model->param[i].path);
+        if (!tensor && !model->param[i].train_only)
+            put_difference(out, &most, "missing   ", model->param[i].path);
+        else if (tensor && !same_shape(tensor, &model->param[i]))
+            put_difference(out, &most, "misshapen ", model->param[i].path);
+    }
+    for (size_t i = 0; i < file->count; i++)
+        if (!is_expected(model, prefix, file->tensor[i].name))
+            put_difference(out, &most, "unexpected", file->tensor[i].name);
 }
 
 static MlrtStatus load_states(const MlrtTensors *file, MlrtEngine *e, char *name, size_t room, MlrtError *error)

@@ -247,7 +247,7 @@ static MlrtStatus fit_field(Loader *l, int f, MlrtError *error)
     if (status == MLRT_OK && classes && codes->count != field->n_codes)
         status = mlrt_fail(error, MLRT_BAD_INPUT, "%s: '%s' has %d different values in the training part, classes was told %lld",
                            l->source[0].path, field_name(field, text), (int)codes->count, (long long)field->n_codes);
-    if (status == MLRT_OK && !classes && field->n_codes > 1 && codes->count > field->n_codes - 1)
+    if (status == MLRT_OK && !classes && codes->count > field->n_codes - 1)
         status = limit_codes(codes, strings, (size_t)part->rows, field->n_codes - 1, error);
     free(strings);
     return status;
@@ -277,8 +277,14 @@ static MlrtStatus apply_field(const Loader *l, MlrtRows *rows, int f, MlrtError 
     return MLRT_OK;
 }
 
-static MlrtStatus copy_codes(const MlrtCodes *from, MlrtCodes *to, MlrtError *error)
+// Codes from a file are no more to be trusted than the file: they must stay below what the net was compiled for.
+static MlrtStatus copy_codes(const MlrtField *field, const MlrtCodes *from, MlrtCodes *to, MlrtError *error)
 {
+    bool classes = strcmp(field->codes, "classes") == 0;
+    char text[32];
+    if (classes ? from->count != field->n_codes : from->count >= field->n_codes)
+        return mlrt_fail(error, MLRT_BAD_FILE, "the weights know %d values of '%s', the net has room for %lld", (int)from->count,
+                         field_name(field, text), (long long)field->n_codes - !classes);
     return mlrt_codes_fit((const char *const *)from->names, (size_t)from->count, to, error);
 }
 
@@ -289,7 +295,7 @@ static MlrtStatus make_codes(Loader *l, const MlrtCodes *given, MlrtError *error
         if (!l->model->field[f].codes)
             continue;
         if (given && given[f].count > 0)
-            status = copy_codes(&given[f], &l->data->codes[f], error);
+            status = copy_codes(&l->model->field[f], &given[f], &l->data->codes[f], error);
         else if (l->source[0].column[f].strings)
             status = fit_field(l, f, error);
         for (int s = 0; s < l->n_sources && status == MLRT_OK; s++)

@@ -117,8 +117,12 @@ static MlrtStatus open_model(MlrtSession *s, MlrtError *error)
     if (status != MLRT_OK || !s->has_weights)
         return status;
     if (s->options.resume.given)
-        return mlrt_checkpoint_load(&s->weights, &s->engine, &s->state, error);
-    return mlrt_take_weights(s, &s->weights, error);
+        status = mlrt_checkpoint_load(&s->weights, &s->engine, &s->state, error);
+    else
+        status = mlrt_take_weights(s, &s->weights, error);
+    if (status == MLRT_BAD_FILE)
+        mlrt_weights_differences(stderr, &s->weights, s->model, 1000);
+    return status;
 }
 
 static MlrtStatus write_initial(MlrtSession *s, MlrtError *error)
