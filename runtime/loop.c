@@ -404,7 +404,9 @@ static MlrtStatus prepare(MlrtSession *s, MlrtError *error)
     if (rows < r->batch)
         return mlrt_fail(error, MLRT_BAD_INPUT, "a batch of %" PRId64 " is larger than the training part (%" PRId64 " samples); --batch %" PRId64
                          " at most", r->batch, rows, rows);
-    if (s->state.position < 0 || s->state.position > rows || s->state.epoch < 0 || s->state.step < 0)
+    int64_t most = (int64_t)1 << 50;     // no run gets there
+    if (s->state.position < 0 || s->state.position > rows || s->state.epoch < 0 || s->state.epoch > most || s->state.step < 0 ||
+        s->state.step > most)
         return mlrt_fail(error, MLRT_BAD_FILE, "%s: its state makes no sense: step %" PRId64 ", epoch %" PRId64 ", sample %" PRId64,
                          s->weights_path, s->state.step, s->state.epoch, s->state.position);
     s->clock.epoch_steps = r->drop_last ? rows / r->batch : (rows + r->batch - 1) / r->batch;
