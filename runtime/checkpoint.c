@@ -173,7 +173,10 @@ static MlrtStatus save(const char *path, const MlrtSaved *what, bool optimizer, 
 
 MlrtStatus mlrt_weights_save(const char *path, const MlrtSaved *what, MlrtError *error) { return save(path, what, false, error); }
 
-MlrtStatus mlrt_checkpoint_save(const char *path, const MlrtSaved *what, MlrtError *error) { return save(path, what, true, error); }
+MlrtStatus mlrt_checkpoint_save(const char *path, const MlrtSaved *what, MlrtError *error)
+{
+    return save(path, what, true, error);
+}
 
 // --- reading tensors ---------------------------------------------------------------------------------------------------
 
@@ -188,8 +191,9 @@ static bool same_shape(const MlrtTensor *tensor, const MlrtParam *param)
 static MlrtStatus load_tensor(const char *path, const MlrtTensor *tensor, const MlrtParam *param, float *to, MlrtError *error)
 {
     if (!same_shape(tensor, param))
-        return mlrt_fail(error, MLRT_BAD_FILE, "%s: '%s' has the shape %s, the model's has %s; this file is of another model", path,
-                         tensor->name, mlrt_shape_text(tensor->shape, tensor->rank).text, mlrt_shape_text(param->dim, param->rank).text);
+        return mlrt_fail(error, MLRT_BAD_FILE, "%s: '%s' has the shape %s, the model's has %s; this file is of another model",
+                         path, tensor->name, mlrt_shape_text(tensor->shape, tensor->rank).text,
+                         mlrt_shape_text(param->dim, param->rank).text);
     if (tensor->type != MLRT_f32 && tensor->type != MLRT_f64)
         return mlrt_fail(error, MLRT_BAD_FILE, "%s: '%s' is of type %s; f32 or f64 is read", path, tensor->name,
                          mlrt_type_name(tensor->type));
@@ -235,7 +239,8 @@ static void guess_prefix(const MlrtTensors *file, const MlrtModel *model, char p
 static bool is_expected(const MlrtModel *model, const char *prefix, const char *name)
 {
     size_t length = strlen(name), skip = strlen(prefix), counter = sizeof "num_batches_tracked" - 1;
-    if (strncmp(name, "optimizer.", 10) == 0 || (length >= counter && strcmp(name + length - counter, "num_batches_tracked") == 0))
+    if (strncmp(name, "optimizer.", 10) == 0 ||
+        (length >= counter && strcmp(name + length - counter, "num_batches_tracked") == 0))
         return true;
     if (length < skip || strncmp(name, prefix, skip) != 0)
         return false;
@@ -263,12 +268,15 @@ static MlrtStatus check_names(const MlrtTensors *file, const MlrtModel *model, c
         return MLRT_OK;
     const char *path = file->file.path;
     if (!more)
-        return mlrt_fail(error, MLRT_BAD_FILE, "%s: '%s' is missing (%d in all); this file is of another model", path, missing, missed);
+        return mlrt_fail(error, MLRT_BAD_FILE, "%s: '%s' is missing (%d in all); this file is of another model", path, missing,
+                         missed);
     if (!missed)
         return mlrt_fail(error, MLRT_BAD_FILE, "%s: '%s' is not in the model (%d in all); this file is of another model", path,
                          mlrt_quote(unexpected, strlen(unexpected)).text, more);
-    return mlrt_fail(error, MLRT_BAD_FILE, "%s: '%s' is missing (%d in all) and '%s' is not in the model (%d in all); this file is "
-                     "of another model", path, missing, missed, mlrt_quote(unexpected, strlen(unexpected)).text, more);
+    return mlrt_fail(error, MLRT_BAD_FILE,
+                     "%s: '%s' is missing (%d in all) and '%s' is not in the model (%d in all); this file is "
+                     "of another model",
+                     path, missing, missed, mlrt_quote(unexpected, strlen(unexpected)).text, more);
 }
 
 MlrtStatus mlrt_weights_load(const MlrtTensors *file, MlrtEngine *e, char prefix[64], MlrtError *error)
@@ -374,7 +382,8 @@ MlrtStatus mlrt_checkpoint_settings(const MlrtTensors *file, MlrtSettings *setti
         if (strncmp(meta->key, "set.", 4) == 0)
             status = mlrt_settings_set_value(settings, meta->key + 4, meta->value, "as resumed", error);
         if (status != MLRT_OK && strict)
-            return mlrt_fail(error, MLRT_BAD_FILE, "%s was written with the setting %s = %s, which the recipe does not take any more",
+            return mlrt_fail(error, MLRT_BAD_FILE,
+                             "%s was written with the setting %s = %s, which the recipe does not take any more",
                              file->file.path, meta->key + 4, mlrt_quote(meta->value, strlen(meta->value)).text);
     }
     return MLRT_OK;

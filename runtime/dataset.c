@@ -85,7 +85,12 @@ static int64_t first_number(const char *type, const void *at)
         memcpy(&value, at, sizeof value);
         return (int64_t)value;
     }
-#define READ(name, c_type) if (strcmp(type, name) == 0) { c_type value; memcpy(&value, at, sizeof value); number = (int64_t)value; }
+#define READ(name, c_type)                                                                                                     \
+    if (strcmp(type, name) == 0) {                                                                                             \
+        c_type value;                                                                                                          \
+        memcpy(&value, at, sizeof value);                                                                                      \
+        number = (int64_t)value;                                                                                               \
+    }
     READ("i64", int64_t) READ("i32", int32_t) READ("i16", int16_t) READ("i8", int8_t)
     READ("u8", uint8_t) READ("u16", uint16_t) READ("u32", uint32_t) READ("bool", uint8_t)
 #undef READ
@@ -144,7 +149,8 @@ static MlrtStatus find_groups(const Loader *l, int64_t **group, MlrtError *error
         return MLRT_OK;
     int port = port_find(l->model, l->recipe->stratified_by);
     if (port < 0)
-        return mlrt_fail(error, MLRT_INTERNAL, "split: stratified by '%s', which the net does not have", l->recipe->stratified_by);
+        return mlrt_fail(error, MLRT_INTERNAL, "split: stratified by '%s', which the net does not have",
+                         l->recipe->stratified_by);
     bool done = false;
     *group = mlrt_alloc_array(l->source[0].rows, sizeof **group);
     if (!*group)
@@ -271,8 +277,8 @@ static MlrtStatus apply_field(const Loader *l, MlrtRows *rows, int f, MlrtError 
         MlrtError problem;
         const char *const *string = (const char *const *)column->strings + i;
         if (mlrt_codes_apply(&l->data->codes[f], string, 1, unknown, values + i, &problem) != MLRT_OK)
-            return mlrt_fail(error, problem.status, "%s: %s: '%s' does not occur in the training part", mlrt_rows_place(rows, i).text,
-                             field_name(field, text), mlrt_quote(*string, strlen(*string)).text);
+            return mlrt_fail(error, problem.status, "%s: %s: '%s' does not occur in the training part",
+                             mlrt_rows_place(rows, i).text, field_name(field, text), mlrt_quote(*string, strlen(*string)).text);
     }
     return MLRT_OK;
 }
@@ -369,14 +375,14 @@ static MlrtStatus fail_row(const Loader *l, int64_t row, MlrtError *error)
         if (strcmp(port->type, "f32") == 0) {
             float value;
             memcpy(&value, sample + 4 * at, sizeof value);
-            return mlrt_fail(error, MLRT_BAD_INPUT, "%s: '%s' becomes %s there; every value has to be finite", place.text, port->name,
-                             isnan(value) ? "nan" : "infinite");
+            return mlrt_fail(error, MLRT_BAD_INPUT, "%s: '%s' becomes %s there; every value has to be finite", place.text,
+                             port->name, isnan(value) ? "nan" : "infinite");
         }
         for (int i = 0; i < port->rank; i++)
             width *= port->dim[i];
         int64_t value = first_number(port->type, sample + at * (port->bytes / width));
-        return mlrt_fail(error, MLRT_BAD_INPUT, "%s: '%s' is %" PRId64 "; it has to be 0 to %" PRId64, place.text, port->name, value,
-                         port->below - 1);
+        return mlrt_fail(error, MLRT_BAD_INPUT, "%s: '%s' is %" PRId64 "; it has to be 0 to %" PRId64, place.text, port->name,
+                         value, port->below - 1);
     }
     return mlrt_fail(error, MLRT_INTERNAL, "%s: a bad value that is not found again", place.text);
 }
@@ -447,7 +453,8 @@ static MlrtStatus load(Loader *l, const MlrtCodes *codes, const char *program, M
 static MlrtStatus load_nothing(MlrtDataset *data, const MlrtRecipe *recipe, MlrtError *error)
 {
     if (data->model->n_inputs > 0)
-        return mlrt_fail(error, MLRT_BAD_INPUT, "%s has inputs, but its train section has no data to fill them from", data->model->path);
+        return mlrt_fail(error, MLRT_BAD_INPUT, "%s has inputs, but its train section has no data to fill them from",
+                         data->model->path);
     data->rows = recipe->batch;
     return mlrt_split_by_share(data->part, &(MlrtRecipe){.seed = recipe->seed}, data->rows, NULL, error);
 }
@@ -496,7 +503,8 @@ void mlrt_dataset_close(MlrtDataset *data)
 const char *mlrt_dataset_label(const MlrtDataset *data, int port, int64_t code)
 {
     for (int f = 0; f < data->model->n_fields && data->codes && code >= 0; f++)
-        if (data->model->field[f].port == port && code < data->codes[f].count && strcmp(data->model->field[f].codes, "classes") == 0)
+        if (data->model->field[f].port == port && code < data->codes[f].count &&
+            strcmp(data->model->field[f].codes, "classes") == 0)
             return data->codes[f].names[code];
     const MlrtPort *described = &data->model->input[port];
     return code >= 0 && code < described->n_labels ? described->labels[code] : NULL;

@@ -90,7 +90,8 @@ MlrtStatus mlrt_folder_make(MlrtFolder *folder, const MlrtModel *model, const ch
     if (status == MLRT_OK && path)
         status = make_all(folder->path, error);
     if (status == MLRT_OK && access(mlrt_folder_file(folder, "weights/last.safetensors").text, F_OK) == 0)
-        status = mlrt_fail(error, MLRT_BAD_INPUT, "%s holds a run already; --resume %s goes on with it", folder->path, folder->path);
+        status =
+            mlrt_fail(error, MLRT_BAD_INPUT, "%s holds a run already; --resume %s goes on with it", folder->path, folder->path);
     if (status == MLRT_OK)
         status = make_all(mlrt_folder_file(folder, "weights").text, error);
     if (status == MLRT_OK)
@@ -168,8 +169,8 @@ static void put_config(FILE *out, const MlrtSettings *settings, int threads)
     const MlrtModel *model = settings->model;
     fprintf(out, "# The recipe of this run. The remark says where a value comes from; keys are those of --set.\nnet: ");
     put_quoted(out, model->path);
-    fprintf(out, "\ncompiler: \"mlc %s\"\nfingerprint: %s\nthreads: %d\noptimizer: %s\n", model->version, model->fingerprint, threads,
-            settings->recipe.optimizer);
+    fprintf(out, "\ncompiler: \"mlc %s\"\nfingerprint: %s\nthreads: %d\noptimizer: %s\n", model->version, model->fingerprint,
+            threads, settings->recipe.optimizer);
     for (int i = 0; i < settings->count; i++)
         put_setting(out, settings, &settings->setting[i]);
     fprintf(out, "compiled:%s\n", model->settings && *model->settings ? "" : " {}");
@@ -196,23 +197,44 @@ static MlrtStatus write_config(const MlrtFolder *folder, const MlrtSettings *set
     return status;
 }
 
-// The command as a shell would take it again; those of earlier sessions stay above it.
+// A word as a shell would take it: quoted where it has to be.
+static void put_word(FILE *out, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=,:%+";
+    if (*word && !word[strspn(word, plain)]) {
+        fputs(word, out);
+        return;
+    }
+    fputc('\'', out);
+    for (; *word; word++)
+        if (*word == '\'')
+            fputs("'\\''", out);
+        else
+            fputc(*word == '\n' ? ' ' : *word, out);
+    fputc('\'', out);
+}
+
+// The command of this session; those of earlier ones stay above it.
 static MlrtStatus note_command(const MlrtFolder *folder, int argc, char **argv, MlrtError *error)
 {
     MlrtLog log;
-    char line[4096];
-    size_t used = 0;
-    for (int i = 0; i < argc && used + 8 < sizeof line; i++) {
-        bool plain = argv[i][0] && !argv[i][strspn(argv[i], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=,:%+")];
-        const char *quote = plain ? "" : "'";
-        int length = snprintf(line + used, sizeof line - used, "%s%s%s%s", i ? " " : "", quote, argv[i], quote);
-        used = length < 0 || (size_t)length >= sizeof line - used ? sizeof line - 1 : used + (size_t)length;
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    for (int i = 0; i < argc && out; i++) {
+        fputs(i ? " " : "", out);
+        put_word(out, argv[i]);
+    }
+    if (!out || fclose(out) != 0) {
+        free(text);
+        return mlrt_fail_memory(error, bytes, "command.txt");
     }
     MlrtStatus status = mlrt_log_open(&log, mlrt_folder_file(folder, "command.txt").text, MLRT_LOG_KEEP_ALL, error);
-    if (status != MLRT_OK)
-        return status;
-    status = mlrt_log_line(&log, error, "%s", line);
-    mlrt_log_close(&log, NULL);
+    if (status == MLRT_OK) {
+        status = mlrt_log_line(&log, error, "%.8000s", text);
+        mlrt_log_close(&log, NULL);
+    }
+    free(text);
     return status;
 }
 

@@ -132,8 +132,9 @@ static MlrtStatus log_step(Loop *l)
         status = mlrt_log_line(&s->folder.trace, l->error, "{\"step\":%" PRId64 ",\"loss\":%s,\"lr\":%s}", s->state.step,
                                json(l->loss).text, json(l->lr).text);
     if (status == MLRT_OK && (s->state.step % l->log_every == 0 || s->state.step == 1))
-        status = mlrt_log_line(&s->folder.log, l->error, "{\"step\":%" PRId64 ",\"epoch\":%" PRId64 ",\"loss\":%s,\"lr\":%s,\"grad\":%s}",
-                               s->state.step, s->state.epoch + 1, json(l->loss).text, json(l->lr).text, json(l->norm).text);
+        status = mlrt_log_line(&s->folder.log, l->error,
+                               "{\"step\":%" PRId64 ",\"epoch\":%" PRId64 ",\"loss\":%s,\"lr\":%s,\"grad\":%s}", s->state.step,
+                               s->state.epoch + 1, json(l->loss).text, json(l->lr).text, json(l->norm).text);
     return status;
 }
 
@@ -228,8 +229,8 @@ static void show_evaluation(Loop *l, double train_loss, const MlrtScores *scores
 {
     MlrtSession *s = l->s;
     char line[1024];
-    size_t used = append(line, sizeof line, 0, "epoch %.4g  step %s  train loss %.4f", exact_epoch(s), mlrt_text_count(s->state.step).text,
-                         train_loss);
+    size_t used = append(line, sizeof line, 0, "epoch %.4g  step %s  train loss %.4f", exact_epoch(s),
+                         mlrt_text_count(s->state.step).text, train_loss);
     if (scored)
         used = append(line, sizeof line, used, "  valid loss %.4f", scores->loss);
     for (int i = 0; i < s->model->n_metrics && scored; i++)
@@ -288,8 +289,10 @@ static MlrtStatus diverged(Loop *l)
     bool good = mlrt_all_finite(s->engine.param, s->model->param_count);
     if (good)
         good = save_last(l) == MLRT_OK;
-    return mlrt_fail(l->error, MLRT_DIVERGED, "step %" PRId64 ": %s (%s) gave a value that is not finite (loss %g, gradient norm %g, lr %.3g); "
-                     "%s are in %s/weights; try a lower optimizer.lr, or clip=norm(1)", step, layer, what, l->loss, l->norm, l->lr,
+    return mlrt_fail(l->error, MLRT_DIVERGED,
+                     "step %" PRId64 ": %s (%s) gave a value that is not finite (loss %g, gradient norm %g, lr %.3g); "
+                     "%s are in %s/weights; try a lower optimizer.lr, or clip=norm(1)",
+                     step, layer, what, l->loss, l->norm, l->lr,
                      good ? "the weights before this step" : "the last good weights", s->folder.path);
 }
 
@@ -351,8 +354,9 @@ static MlrtStatus stopped(Loop *l)
     MlrtStatus status = l->saved_step == s->state.step ? MLRT_OK : save_last(l);
     if (status != MLRT_OK)
         return status;
-    return mlrt_fail(l->error, MLRT_STOPPED, "at step %" PRId64 " of %" PRId64 "; everything is saved, go on with: %s --resume %s",
-                     s->state.step, s->clock.all_steps, s->argv[0], s->folder.path);
+    return mlrt_fail(l->error, MLRT_STOPPED,
+                     "at step %" PRId64 " of %" PRId64 "; everything is saved, go on with: %s --resume %s", s->state.step,
+                     s->clock.all_steps, s->argv[0], s->folder.path);
 }
 
 static MlrtStatus run(Loop *l)
@@ -400,15 +404,19 @@ static MlrtStatus prepare(MlrtSession *s, MlrtError *error)
     if (s->model->trainable_count == 0)
         return mlrt_fail(error, MLRT_BAD_INPUT, "%s has no parameters that training could change", s->model->path);
     if (rows == 0)
-        return mlrt_fail(error, MLRT_BAD_INPUT, "the training part is empty; all %" PRId64 " samples are given to other parts", s->data.rows);
+        return mlrt_fail(error, MLRT_BAD_INPUT, "the training part is empty; all %" PRId64 " samples are given to other parts",
+                         s->data.rows);
     if (rows < r->batch)
-        return mlrt_fail(error, MLRT_BAD_INPUT, "a batch of %" PRId64 " is larger than the training part (%" PRId64 " samples); --batch %" PRId64
-                         " at most", r->batch, rows, rows);
+        return mlrt_fail(error, MLRT_BAD_INPUT,
+                         "a batch of %" PRId64 " is larger than the training part (%" PRId64 " samples); --batch %" PRId64
+                         " at most",
+                         r->batch, rows, rows);
     int64_t most = (int64_t)1 << 50;     // no run gets there
     if (s->state.position < 0 || s->state.position > rows || s->state.epoch < 0 || s->state.epoch > most || s->state.step < 0 ||
         s->state.step > most)
-        return mlrt_fail(error, MLRT_BAD_FILE, "%s: its state makes no sense: step %" PRId64 ", epoch %" PRId64 ", sample %" PRId64,
-                         s->weights_path, s->state.step, s->state.epoch, s->state.position);
+        return mlrt_fail(error, MLRT_BAD_FILE,
+                         "%s: its state makes no sense: step %" PRId64 ", epoch %" PRId64 ", sample %" PRId64, s->weights_path,
+                         s->state.step, s->state.epoch, s->state.position);
     s->clock.epoch_steps = r->drop_last ? rows / r->batch : (rows + r->batch - 1) / r->batch;
     double steps = r->steps > 0 ? (double)r->steps : r->epochs * (double)s->clock.epoch_steps;
     if (!(steps < 1e15))
@@ -446,9 +454,10 @@ static void show_start(MlrtSession *s)
     mlrt_progress_line(&s->progress, "%s: %s", s->model->name, s->model->summary);
     mlrt_progress_line(&s->progress, "%s samples to train, %s to validate, %s to test; %s of memory; %d threads; %s",
                        mlrt_text_count(part[MLRT_TRAIN].rows).text, mlrt_text_count(part[MLRT_VALID].rows).text,
-                       mlrt_text_count(part[MLRT_TEST].rows).text, mlrt_text_bytes((double)s->engine.bytes).text, mlrt_pool_threads(s->pool), s->folder.path);
-    mlrt_progress_line(&s->progress, "%s steps; weights and checkpoints take %s of disk at most", mlrt_text_count(s->clock.all_steps).text,
-                       mlrt_text_bytes(disk_bytes(s)).text);
+                       mlrt_text_count(part[MLRT_TEST].rows).text, mlrt_text_bytes((double)s->engine.bytes).text,
+                       mlrt_pool_threads(s->pool), s->folder.path);
+    mlrt_progress_line(&s->progress, "%s steps; weights and checkpoints take %s of disk at most",
+                       mlrt_text_count(s->clock.all_steps).text, mlrt_text_bytes(disk_bytes(s)).text);
     s->progress.begun = mlrt_clock_now();
     s->progress.first_step = s->state.step;
     if (s->state.step > 0)
@@ -489,7 +498,8 @@ static void show_end(const MlrtSession *s, const MlrtResult *result, const char 
 static MlrtStatus write_reports(MlrtSession *s, const MlrtResult *result, MlrtError *error)
 {
     MlrtStatus status = mlrt_report_html(&s->folder, &s->engine, &s->data, &s->settings, result, error);
-    return status == MLRT_OK ? mlrt_report_card(&s->folder, &s->engine, &s->data, &s->settings, &s->state, result, error) : status;
+    return status == MLRT_OK ? mlrt_report_card(&s->folder, &s->engine, &s->data, &s->settings, &s->state, result, error)
+                             : status;
 }
 
 // The last weights are saved for good, then everything is scored with the best ones.
@@ -525,15 +535,17 @@ static void name_checkpoint(const Loop *l, MlrtStatus status)
     MlrtPath path = mlrt_folder_file(&l->s->folder, "weights/last.safetensors");
     if (status == MLRT_OK || status == MLRT_STOPPED || status == MLRT_DIVERGED || access(path.text, F_OK) != 0)
         return;
-    mlrt_say(&l->s->progress, l->s->argv[0], "note", "training ended at step %" PRId64 "; the last good checkpoint is %s; go on with --resume %s",
-             l->s->state.step, path.text, l->s->folder.path);
+    mlrt_say(&l->s->progress, l->s->argv[0], "note",
+             "training ended at step %" PRId64 "; the last good checkpoint is %s; go on with --resume %s", l->s->state.step,
+             path.text, l->s->folder.path);
 }
 
 MlrtStatus mlrt_train(MlrtSession *s, MlrtError *error)
 {
     MlrtStatus status = prepare(s, error);
     if (status == MLRT_OK && s->options.resume.given && s->state.step >= s->clock.all_steps)
-        return mlrt_fail(error, MLRT_BAD_USAGE, "%s has done all its %" PRId64 " steps; to train longer: --resume %s --epochs N", s->folder.path,
+        return mlrt_fail(error, MLRT_BAD_USAGE,
+                         "%s has done all its %" PRId64 " steps; to train longer: --resume %s --epochs N", s->folder.path,
                          s->state.step, s->folder.path);
     if (status == MLRT_OK)
         status = open_folder(s, error);
@@ -585,8 +597,8 @@ MlrtStatus mlrt_dry_run(MlrtSession *s, MlrtError *error)
     }
     unlink(path);
     if (status == MLRT_OK)
-        printf("%s: %s samples, %s steps of %" PRId64 ", %s of memory; first loss %.6g, gradient norm %.6g: all is well\n", s->model->name,
-               mlrt_text_count(s->data.rows).text, mlrt_text_count(s->clock.all_steps).text, s->settings.recipe.batch,
-               mlrt_text_bytes((double)s->engine.bytes).text, loss, norm);
+        printf("%s: %s samples, %s steps of %" PRId64 ", %s of memory; first loss %.6g, gradient norm %.6g: all is well\n",
+               s->model->name, mlrt_text_count(s->data.rows).text, mlrt_text_count(s->clock.all_steps).text,
+               s->settings.recipe.batch, mlrt_text_bytes((double)s->engine.bytes).text, loss, norm);
     return status;
 }

@@ -15,7 +15,8 @@ typedef struct Row { const char *title, *name; Kind kind; const char *argument, 
 
 static const Row rows[] = {
 #define GROUP(title) {title, NULL, FLAG, "", "", "", 0},
-#define OPTION(field, name, kind, argument, initial, brief) {NULL, name, kind, argument, initial, brief, offsetof(MlrtOptions, field)},
+#define OPTION(field, name, kind, argument, initial, brief)                                                                    \
+    {NULL, name, kind, argument, initial, brief, offsetof(MlrtOptions, field)},
 #include "options.def"
 #undef OPTION
 #undef GROUP
@@ -187,7 +188,8 @@ static void print_row(const Row *row, const MlrtModel *model, FILE *out)
 {
     char left[64], initial[64];
     bool maybe = row->kind == MAYBE;
-    snprintf(left, sizeof left, "--%s%s%s%s", row->name, *row->argument ? (maybe ? " [" : " ") : "", row->argument, maybe ? "]" : "");
+    snprintf(left, sizeof left, "--%s%s%s%s", row->name, *row->argument ? (maybe ? " [" : " ") : "", row->argument,
+             maybe ? "]" : "");
     fprintf(out, "  %-18s %s", left, row->brief);
     fprintf(out, *row->initial ? " (default: %s)\n" : "\n", initial_text(row, model, initial));
 }

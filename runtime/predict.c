@@ -16,7 +16,8 @@ void mlrt_score_all(MlrtSession *s, MlrtResult *result)
     *result = (MlrtResult){.confusion_part = -1};
     for (int p = 0; p < MLRT_PARTS; p++)
         if (s->data.part[p].rows > 0) {
-            mlrt_engine_score(&s->engine, &s->data, &s->data.part[p], s->settings.recipe.batch, (uint64_t)s->state.seed, &result->part[p]);
+            mlrt_engine_score(&s->engine, &s->data, &s->data.part[p], s->settings.recipe.batch, (uint64_t)s->state.seed,
+                              &result->part[p]);
             result->confusion_part = p;
         }
 }

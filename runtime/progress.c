@@ -41,7 +41,8 @@ static bool wants_color(const char *when, bool terminal)
 void mlrt_progress_begin(MlrtProgress *p, const MlrtModel *model, bool quiet, const char *when_color, int64_t step)
 {
     const char *term = getenv("TERM");
-    bool image = model->n_inputs > 0 && (strcmp(model->input[0].name, "image") == 0 || strcmp(model->input[0].name, "pixels") == 0);
+    bool image =
+        model->n_inputs > 0 && (strcmp(model->input[0].name, "image") == 0 || strcmp(model->input[0].name, "pixels") == 0);
     double now = mlrt_clock_now();
     *p = (MlrtProgress){.quiet = quiet, .begun = now, .epoch_begun = now, .shown = now, .first_step = step, .epoch_first = step,
                         .unit = image ? "img/s" : "rows/s"};
@@ -115,10 +116,13 @@ static void line_text(const MlrtProgress *p, const MlrtMoment *m, char *line, si
     double left = per_step * (double)(m->epoch_steps - m->epoch_step), all = per_step * (double)(m->all_steps - m->step);
     if (p->terminal)
         draw_bar(bar, (double)m->epoch_step / (double)m->epoch_steps);
-    snprintf(line, size, "epoch %" PRId64 "/%" PRId64 "  %" PRId64 "/%" PRId64 "%s%s  loss %.4f  lr %.1e  grad %.2f  %s %s  data %.0f%%  "
-             "%s<%s  all %s", m->epoch, m->epochs, m->epoch_step, m->epoch_steps, *bar ? " " : "", bar, m->loss, m->lr, m->norm,
+    snprintf(line, size,
+             "epoch %" PRId64 "/%" PRId64 "  %" PRId64 "/%" PRId64 "%s%s  loss %.4f  lr %.1e  grad %.2f  %s %s  data %.0f%%  "
+             "%s<%s  all %s",
+             m->epoch, m->epochs, m->epoch_step, m->epoch_steps, *bar ? " " : "", bar, m->loss, m->lr, m->norm,
              text_rate((double)m->rows / (per_step > 0 ? per_step : 1e-9)).text, p->unit,
-             spent > 0 ? 100 * p->waited / spent : 0, mlrt_text_time(in_epoch).text, mlrt_text_time(left).text, mlrt_text_time(all).text);
+             spent > 0 ? 100 * p->waited / spent : 0, mlrt_text_time(in_epoch).text, mlrt_text_time(left).text,
+             mlrt_text_time(all).text);
 }
 
 // The line cut to `columns` characters; the bytes of one character stay together.

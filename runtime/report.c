@@ -18,7 +18,8 @@ enum { TEXT_CLASSES = 20, HTML_CLASSES = 64 };
 static bool is_number(const MlrtModel *model, int metric)
 {
     const MlrtPort *port = &model->output[model->metric[metric].port];
-    return strcmp(model->metric[metric].finish, "confusion") != 0 && (mlrt_port_count(port) == 1 || *model->metric[metric].finish);
+    return strcmp(model->metric[metric].finish, "confusion") != 0 &&
+           (mlrt_port_count(port) == 1 || *model->metric[metric].finish);
 }
 
 // The name of a class, from the target that has as many.
@@ -26,7 +27,8 @@ static const char *class_name(const MlrtDataset *data, int64_t classes, int64_t 
 {
     const MlrtModel *m = data->model;
     for (int p = m->n_inputs; p < m->n_inputs + m->n_targets; p++) {
-        const char *label = m->input[p].below == classes || m->input[p].n_labels == classes ? mlrt_dataset_label(data, p, code) : NULL;
+        const char *label =
+            m->input[p].below == classes || m->input[p].n_labels == classes ? mlrt_dataset_label(data, p, code) : NULL;
         if (label)
             return label;
     }
@@ -128,7 +130,10 @@ enum { WIDTH = 640, HEIGHT = 240, LEFT = 56, BOTTOM = 28, TOP = 12 };
 static double cell(const Curves *c, size_t row, int column) { return c->value[row * (size_t)c->columns + (size_t)column]; }
 
 static double place_x(const Box *box, double x) { return LEFT + (x - box->x0) / (box->x1 - box->x0) * (WIDTH - LEFT - 12); }
-static double place_y(const Box *box, double y) { return HEIGHT - BOTTOM - (y - box->y0) / (box->y1 - box->y0) * (HEIGHT - BOTTOM - TOP); }
+static double place_y(const Box *box, double y)
+{
+    return HEIGHT - BOTTOM - (y - box->y0) / (box->y1 - box->y0) * (HEIGHT - BOTTOM - TOP);
+}
 
 static Box find_box(const Curves *c, const int *column, int count)
 {
@@ -153,7 +158,8 @@ static void put_axes(FILE *out, const Box *box)
 {
     for (int i = 0; i <= 4; i++) {
         double y = box->y0 + (box->y1 - box->y0) * i / 4, x = box->x0 + (box->x1 - box->x0) * i / 4;
-        fprintf(out, "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>", LEFT, WIDTH - 12, place_y(box, y), place_y(box, y));
+        fprintf(out, "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>", LEFT, WIDTH - 12, place_y(box, y),
+                place_y(box, y));
         fprintf(out, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.3g</text>", LEFT - 6, place_y(box, y) + 4, y);
         fprintf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.0f</text>\n", place_x(box, x), HEIGHT - 8, x);
     }
@@ -250,7 +256,8 @@ static void put_confusion(FILE *out, const MlrtDataset *data, const char *title,
         fputs("</th>", out);
         for (int64_t c = 0; c < classes; c++) {
             double value = sum[r * classes + c];
-            fprintf(out, "<td style=\"background:rgba(%s,%.2f)\">%.0f</td>", r == c ? "0,120,60" : "200,40,20", 0.8 * value / most, value);
+            fprintf(out, "<td style=\"background:rgba(%s,%.2f)\">%.0f</td>", r == c ? "0,120,60" : "200,40,20",
+                    0.8 * value / most, value);
         }
     }
     fputs("</tr></table>\n", out);
@@ -290,8 +297,8 @@ static const char style[] =
     "table{border-collapse:collapse}td,th{padding:2px 8px;text-align:right;font-weight:normal}th{color:#666}"
     ".matrix td{min-width:2em;text-align:center}";
 
-static void put_page(FILE *out, const MlrtFolder *folder, const MlrtEngine *e, const MlrtDataset *data, const MlrtSettings *settings,
-                     const MlrtResult *result, const Curves *curves)
+static void put_page(FILE *out, const MlrtFolder *folder, const MlrtEngine *e, const MlrtDataset *data,
+                     const MlrtSettings *settings, const MlrtResult *result, const Curves *curves)
 {
     fputs("<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>", out);
     put_html(out, folder->path);
@@ -371,18 +378,22 @@ static void put_card_metrics(FILE *out, const MlrtDataset *data, const MlrtResul
     }
 }
 
-static void put_card(FILE *out, const MlrtEngine *e, const MlrtDataset *data, const MlrtSettings *settings, const MlrtState *state,
-                     const MlrtResult *result)
+static void put_card(FILE *out, const MlrtEngine *e, const MlrtDataset *data, const MlrtSettings *settings,
+                     const MlrtState *state, const MlrtResult *result)
 {
     const MlrtModel *m = e->model;
     char digest[33];
     mlrt_weights_digest(e, digest);
-    fprintf(out, "---\nlicense:  # to be filled in before the weights are given away\nmodel: %s\ncompiler: \"mlc %s\"\n", m->name, m->version);
-    fprintf(out, "fingerprint: %s\nweights_digest: %s\ndata_digest: %s\n", m->fingerprint, digest, data->digest[0] ? data->digest : "none");
+    fprintf(out, "---\nlicense:  # to be filled in before the weights are given away\nmodel: %s\ncompiler: \"mlc %s\"\n",
+            m->name, m->version);
+    fprintf(out, "fingerprint: %s\nweights_digest: %s\ndata_digest: %s\n", m->fingerprint, digest,
+            data->digest[0] ? data->digest : "none");
     fprintf(out, "seed: %" PRId64 "\nsteps: %" PRId64 "\nbest_step: %" PRId64 "\n", state->seed, state->step, state->best_step);
     put_card_metrics(out, data, result);
     fprintf(out, "---\n\n# %s\n\n%s\n\n", m->name, m->summary);
-    fprintf(out, "Trained by %s from `%s` (kept here as `model.net`) with the recipe in `config.yaml`, for %" PRId64 " epochs in %s.\n",
+    fprintf(out,
+            "Trained by %s from `%s` (kept here as `model.net`) with the recipe in `config.yaml`, for %" PRId64
+            " epochs in %s.\n",
             settings->recipe.optimizer, m->path, state->epoch, mlrt_text_time(state->seconds).text);
     fputs("`weights/best.safetensors` holds the parameters under their names; `report.html` shows how training went.\n\n"
           "The licence above is empty: say what may be done with these weights, and what data they were made from.\n", out);

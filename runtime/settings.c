@@ -166,11 +166,16 @@ static bool read_value(MlrtSettings *s, const MlrtSetting *setting, const char *
 }
 
 static const char *const expected[] = {
-    [MLRT_SET_REAL] = "a number", [MLRT_SET_COUNT] = "a whole number", [MLRT_SET_SEED] = "a whole number from 0",
-    [MLRT_SET_BOOL] = "true or false", [MLRT_SET_CLIP] = "norm(1), value(0.5) or none",
-    [MLRT_SET_KEEP] = "loss, or a metric with lowest or highest before it", [MLRT_SET_STOP] = "a duration (5 epochs, 200 steps) or off",
+    [MLRT_SET_REAL] = "a number",
+    [MLRT_SET_COUNT] = "a whole number",
+    [MLRT_SET_SEED] = "a whole number from 0",
+    [MLRT_SET_BOOL] = "true or false",
+    [MLRT_SET_CLIP] = "norm(1), value(0.5) or none",
+    [MLRT_SET_KEEP] = "loss, or a metric with lowest or highest before it",
+    [MLRT_SET_STOP] = "a duration (5 epochs, 200 steps) or off",
     [MLRT_SET_DURATION] = "a duration (1 epoch, 200 steps, 5%, 10 min) or off",
-    [MLRT_SET_TARGET] = "a number from 0, or a share of the learning rate (10%)", [MLRT_SET_TEXT] = "a file",
+    [MLRT_SET_TARGET] = "a number from 0, or a share of the learning rate (10%)",
+    [MLRT_SET_TEXT] = "a file",
 };
 
 // --- values to text ----------------------------------------------------------------------------------------------------
@@ -434,7 +439,8 @@ static MlrtStatus check(const MlrtSettings *s, MlrtError *error)
     int64_t compiled = s->model->recipe->batch;
     if (recipe->batch > compiled)
         return mlrt_fail(error, MLRT_BAD_USAGE,
-                         "batch %" PRId64 ": the memory was planned for %" PRId64 " at most; for more: mlc compile %s -D batch=%" PRId64,
+                         "batch %" PRId64 ": the memory was planned for %" PRId64
+                         " at most; for more: mlc compile %s -D batch=%" PRId64,
                          recipe->batch, compiled, s->model->path, recipe->batch);
     if (!(recipe->epochs > 0) && recipe->steps <= 0)
         return mlrt_fail(error, MLRT_BAD_USAGE, "neither epochs nor steps say how long to train");

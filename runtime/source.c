@@ -65,7 +65,8 @@ static MlrtStatus csv_options(const MlrtSource *source, MlrtCsvOptions *options,
     return MLRT_OK;
 }
 
-static MlrtStatus open_csv(MlrtRows *rows, const MlrtModel *model, const MlrtSource *source, const char *program, MlrtError *error)
+static MlrtStatus open_csv(MlrtRows *rows, const MlrtModel *model, const MlrtSource *source, const char *program,
+                           MlrtError *error)
 {
     MlrtCsvOptions options;
     const char *path = argument(source, "path");
@@ -151,8 +152,9 @@ static MlrtStatus check_array(const MlrtArray *array, const MlrtField *field, co
     if (array->rank < 1 || array->shape[0] < 1)
         return mlrt_fail(error, MLRT_BAD_INPUT, "%s: there are no rows", path);
     if (strcmp(type, field->type) != 0)
-        return mlrt_fail(error, MLRT_BAD_INPUT, "%s holds %s, the net was compiled for %s; convert the file, or say so in the net",
-                         path, type, field->type);
+        return mlrt_fail(error, MLRT_BAD_INPUT,
+                         "%s holds %s, the net was compiled for %s; convert the file, or say so in the net", path, type,
+                         field->type);
     if (array->bytes / (size_t)array->shape[0] != (size_t)field->bytes)
         return mlrt_fail(error, MLRT_BAD_INPUT, "%s: a row has the shape %s, but %s was expected", path,
                          mlrt_shape_text(array->shape + 1, array->rank - 1).text, mlrt_shape_text(field->dim, field->rank).text);
@@ -162,8 +164,8 @@ static MlrtStatus check_array(const MlrtArray *array, const MlrtField *field, co
 static MlrtStatus take_rows(MlrtRows *rows, size_t count, const char *path, MlrtError *error)
 {
     if (rows->path && rows->rows != count)
-        return mlrt_fail(error, MLRT_BAD_INPUT, "%s has %zu rows, %s has %zu; they have to be equally many", path, count, rows->path,
-                         rows->rows);
+        return mlrt_fail(error, MLRT_BAD_INPUT, "%s has %zu rows, %s has %zu; they have to be equally many", path, count,
+                         rows->path, rows->rows);
     if (!rows->path && !(rows->path = path_beside("", path)))
         return mlrt_fail_memory(error, strlen(path), path);
     rows->rows = count;
@@ -176,7 +178,8 @@ static MlrtStatus read_array_field(MlrtRows *rows, const MlrtModel *model, const
     const char *file = field->name ? argument(source, field->name) : NULL;
     if (!file)
         return field->target_only && !targets ? MLRT_OK
-                   : mlrt_fail(error, MLRT_BAD_INPUT, "%s: no file is named for '%s'", source->kind, field->name ? field->name : "?");
+                                              : mlrt_fail(error, MLRT_BAD_INPUT, "%s: no file is named for '%s'", source->kind,
+                                                          field->name ? field->name : "?");
     column->path = path_find(model, program, file);
     if (!column->path)
         return mlrt_fail_memory(error, strlen(file), file);

@@ -35,7 +35,8 @@ static MlrtStatus find_weights(MlrtSession *s, MlrtError *error)
     MlrtPath path = mlrt_folder_file(&s->folder, best ? "weights/best.safetensors" : "weights/last.safetensors");
     strcpy(s->weights_path, path.text);
     if (access(path.text, F_OK) != 0)
-        return mlrt_fail(error, MLRT_BAD_INPUT, "%s: not there: this run ended before anything was saved; start it anew", path.text);
+        return mlrt_fail(error, MLRT_BAD_INPUT, "%s: not there: this run ended before anything was saved; start it anew",
+                         path.text);
     return MLRT_OK;
 }
 
@@ -93,8 +94,8 @@ static MlrtStatus open_data(MlrtSession *s, MlrtError *error)
     MlrtStatus status = mlrt_dataset_open(&s->data, &s->settings, s->codes, s->argv[0], s->pool, error);
     const char *digest = s->has_weights && o->resume.given ? mlrt_safetensors_metadata(&s->weights, "mlc.data") : NULL;
     if (status == MLRT_OK && digest && strcmp(digest, s->data.digest) != 0)
-        return mlrt_fail(error, MLRT_BAD_INPUT, "%s: the data are not those that this run was begun with (digest %s, now %s)", s->folder.path,
-                         digest, s->data.digest);
+        return mlrt_fail(error, MLRT_BAD_INPUT, "%s: the data are not those that this run was begun with (digest %s, now %s)",
+                         s->folder.path, digest, s->data.digest);
     return status;
 }
 
@@ -105,7 +106,8 @@ MlrtStatus mlrt_take_weights(MlrtSession *s, const MlrtTensors *file, MlrtError 
     if (status == MLRT_OK && prefix[0])
         mlrt_say(&s->progress, s->argv[0], "note", "%s: the prefix '%s' of its names is left out", file->file.path, prefix);
     if (status == MLRT_OK && is_training(&s->options) && !s->options.quiet.given)
-        mlrt_say(&s->progress, s->argv[0], "note", "all %d parameters and buffers are from %s", s->model->n_params, file->file.path);
+        mlrt_say(&s->progress, s->argv[0], "note", "all %d parameters and buffers are from %s", s->model->n_params,
+                 file->file.path);
     return status;
 }
 
@@ -185,7 +187,8 @@ static MlrtStatus read_options(MlrtSession *s, MlrtError *error)
     if (!s->sets)
         return mlrt_fail_memory(error, (size_t)s->argc, "options");
     if (s->model->abi != MLRT_ABI)
-        return mlrt_fail(error, MLRT_INTERNAL, "the program was compiled for runtime %d, this is runtime %d", s->model->abi, MLRT_ABI);
+        return mlrt_fail(error, MLRT_INTERNAL, "the program was compiled for runtime %d, this is runtime %d", s->model->abi,
+                         MLRT_ABI);
     return mlrt_options_parse(&s->options, s->argc, s->argv, s->sets, error);
 }
 
