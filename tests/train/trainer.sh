@@ -210,6 +210,7 @@ test_init_only() {
 
 test_predict() {
     expect 0 '' ./words --run w --epochs 40 --set optimizer.lr=1e-2 --quiet
+    [ "$(ls w/weights | grep -c '^step-')" = 3 ] || fail "kept weights: $(ls w/weights)"
     head -n 50 digits.csv >rows.csv
     cut -d, -f1-64 rows.csv >bare.csv
     expect 0 '' ./words --predict rows.csv --weights w/weights/best.safetensors --out answers.csv

@@ -1,6 +1,6 @@
 // trainer_model.c: a training program as the compiler would write it, by hand: a multilayer perceptron 64-16-10 for digits.
-// The trainer is tested with it, whatever the state of the code generator. With STRINGS, labels are read as words; with WIDE,
-// the model is another one.
+// The trainer is tested with it, whatever the state of the code generator. With STRINGS, labels are read as words, and the
+// three newest weights are kept; with WIDE, the model is another one.
 #include <math.h>
 #include <string.h>
 
@@ -221,6 +221,9 @@ static const char *const source_texts[] = {"digits.csv"};
 static const MlrtSource source = {"csv", 1, source_args, source_texts};
 static const MlrtSplit splits[] = {{"train", 0.8, NULL}, {"valid", 0.1, NULL}, {"test", 0.1, NULL}};
 static const MlrtRecipe recipe = {
+#ifdef STRINGS
+    .keep_last = 3,
+#endif
     .batch = N, .epochs = 5, .optimizer = "adamw", .n_hyper = 5, .hyper = hypers, .n_groups = 1, .group = group,
     .n_schedule = 2, .schedule = schedule, .clip = 1, .clip_at = 1, .keep_by = "accuracy", .keep_better = 1,
     .evaluate = {1, MLRT_EPOCHS}, .shuffle = true, .seed = 1, .source = &source, .n_splits = 3, .split = splits, .stratified_by = "label",
