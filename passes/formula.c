@@ -1,0 +1,166 @@
+// formula.c: what passes do with formulas: take a node's pull form, write one formula into another, count what it costs.
+//
+// Substitution works on loads: a load of an inlined value becomes that value's formula at the load's indices. Each primitive
+// stays as it was, so the bits stay as they were.
+#include "passes.h"
+
+#include <string.h>
+
+#include "../compiler/ops/op.h"
+
+// --- Rewriting ------------------------------------------------------------------------------------------------------------
+
+static Expr *expr_with(Context *cx, const Expr *e, Expr *const *operand)
+{
+    if (e->kind == EXPR_PRIM)
+        return expr_prim(cx, e->prim, operand[0], e->count > 1 ? operand[1] : NULL, e->count > 2 ? operand[2] : NULL);
+    Expr *copy = arena_copy(cx->arena, e, sizeof *e);
+    for (int i = 0; i < e->count; i++)
+        copy->operand[i] = operand[i];
+    return copy;
+}
+
+Expr *expr_rewrite(Context *cx, Expr *e, Expr *(*at)(void *context, Expr *e), void *context)
+{
+    Expr *operand[RANK_MAX] = {NULL};
+    bool changed = false;
+    for (int i = 0; i < e->count; i++) {
+        operand[i] = expr_rewrite(cx, e->operand[i], at, context);
+        changed |= operand[i] != e->operand[i];
+    }
+    return at(context, changed ? expr_with(cx, e, operand) : e);
+}
+
+typedef struct Places { int count; Expr *const *index; } Places;
+
+static Expr *place_index(void *context, Expr *e)
+{
+    const Places *places = context;
+    return e->kind == EXPR_INDEX && e->var < places->count ? places->index[e->var] : e;
+}
+
+Expr *compute_at(Context *cx, const Compute *compute, Expr *const *index)
+{
+    Places places = {compute->rank, index};
+    return expr_rewrite(cx, compute->body, place_index, &places);
+}
+
+// --- Indices ----------------------------------------------------------------------------------------------------------------
+
+bool expr_is_whole(const Expr *e, int64_t whole)
+{
+    int64_t n;
+    if (e->kind == EXPR_SIZE)
+        return size_known(e->size, &n) && n == whole;
+    return e->kind == EXPR_NUMBER && !type_is_float(e->type) && e->whole == whole;
+}
+
+Expr *index_plus(Context *cx, Expr *a, Expr *b)
+{
+    return expr_is_whole(a, 0) ? b : expr_is_whole(b, 0) ? a : expr_prim(cx, PRIM_add, a, b, NULL);
+}
+
+Expr *index_times(Context *cx, Expr *a, Size b)
+{
+    int64_t n;
+    bool known = size_known(b, &n);
+    if (expr_is_whole(a, 0) || (known && n == 1))
+        return a;
+    return expr_prim(cx, PRIM_mul, a, known ? expr_whole(cx, n) : expr_size(cx, b), NULL);
+}
+
+double size_largest(Size size)
+{
+    int64_t n;
+    CHECK(size_upper(size, &n));
+    return (double)n;
+}
+
+double compute_visits(const Compute *compute)
+{
+    double visits = 1;
+    for (int i = 0; i < compute->rank; i++)
+        visits *= size_largest(compute->extent[i]);
+    for (int i = 0; i < compute->reduced; i++)
+        visits *= size_largest(compute->reduced_extent[i]);
+    return visits;
+}
+
+// --- Costs ------------------------------------------------------------------------------------------------------------------
+
+static bool is_heavy(PrimId prim)
+{
+    switch (prim) {
+    case PRIM_add: case PRIM_sub: case PRIM_mul: case PRIM_neg: case PRIM_abs: case PRIM_min: case PRIM_max:
+    case PRIM_lt: case PRIM_le: case PRIM_gt: case PRIM_ge: case PRIM_eq: case PRIM_ne:
+    case PRIM_and: case PRIM_or: case PRIM_not: case PRIM_select: case PRIM_floor: case PRIM_ceil: case PRIM_round:
+        return false;
+    default:
+        return true;
+    }
+}
+
+static bool divides(PrimId prim) { return prim == PRIM_div || prim == PRIM_floordiv || prim == PRIM_mod; }
+
+// Sums and products of indices are free (they leave the inner loop); a division of one is not.
+void expr_cost(const Expr *e, Cost *cost)
+{
+    if (e->kind == EXPR_PRIM) {
+        bool free = e->type == TYPE_i64 && !divides(e->prim);
+        cost->heavy += !free && is_heavy(e->prim);
+        cost->cheap += !free && !is_heavy(e->prim);
+        cost->prims++;
+    }
+    cost->loads += e->kind == EXPR_LOAD;
+    cost->cheap += e->kind == EXPR_CAST;
+    for (int i = 0; i < e->count; i++)
+        expr_cost(e->operand[i], cost);
+}
+
+// --- Pull forms of nodes ------------------------------------------------------------------------------------------------------
+
+bool op_reshapes(const OpDef *op)
+{
+    static const char *const names[] = {"reshape", "flatten", "squeeze", "unsqueeze"};
+    for (int i = 0; i < COUNT(names); i++)
+        if (strcmp(op->name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+// The element of an input that element (i0, …) of the output sees: broadcast axes are read at 0.
+static Expr *load_broadcast(Context *cx, Value *value, int rank)
+{
+    const Shape *shape = &value->type.shape;
+    Expr *index[RANK_MAX];
+    for (int i = 0; i < shape->rank; i++) {
+        int64_t n;
+        bool one = size_known(shape->dim[i], &n) && n == 1;
+        index[i] = one ? expr_whole(cx, 0) : expr_index(cx, i + rank - shape->rank);
+    }
+    return expr_load(cx, value, shape->rank, index);
+}
+
+typedef struct Arguments { Context *cx; const Node *node; int rank; } Arguments;
+
+static Expr *take_argument(void *context, Expr *e)
+{
+    const Arguments *arguments = context;
+    return e->kind == EXPR_ARG ? load_broadcast(arguments->cx, arguments->node->in[e->arg], arguments->rank) : e;
+}
+
+bool node_compute(Context *cx, const Node *node, int output, Compute *out)
+{
+    *out = (Compute){.rank = node->out[output]->type.shape.rank};
+    for (int i = 0; i < out->rank; i++)
+        out->extent[i] = node->out[output]->type.shape.dim[i];
+    if (node->op->compute != NULL) {
+        node->op->compute(cx, node, output, out);
+        return out->body != NULL;
+    }
+    Arguments arguments = {cx, node, out->rank};
+    Expr *formula = op_formula(cx, node);
+    if (formula != NULL)
+        out->body = expr_rewrite(cx, formula, take_argument, &arguments);
+    return out->body != NULL;
+}

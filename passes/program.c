@@ -1,0 +1,79 @@
+// program.c: one graph to its program, and where parameters lie.
+#include "passes.h"
+
+enum { PARAM_ALIGN = 16 };              // floats: one line of the cache
+
+// --- Parameters -------------------------------------------------------------------------------------------------------------
+
+static int64_t param_room(const Param *param)
+{
+    int64_t count = 1, room;
+    for (int i = 0; i < param->type.shape.rank; i++)
+        CHECK(size_mul(count, size_value(param->type.shape.dim[i]), &count));
+    CHECK(size_add(count, PARAM_ALIGN - 1, &room));
+    return room / PARAM_ALIGN * PARAM_ALIGN;
+}
+
+static int64_t place_group(const Model *model, int group, bool trainable, int64_t offset)
+{
+    for (int i = 0; i < model->params.count; i++) {
+        Param *param = model->params.at[i];
+        if (param->trainable != trainable || (trainable && param->group != group))
+            continue;
+        param->offset = offset;
+        CHECK(size_add(offset, param_room(param), &offset));
+    }
+    return offset;
+}
+
+void params_place(Model *model)
+{
+    int groups = 1;
+    for (int i = 0; i < model->params.count; i++)
+        if (model->params.at[i]->group >= groups)
+            groups = model->params.at[i]->group + 1;
+    int64_t offset = 0;
+    for (int group = 0; group < groups; group++)
+        offset = place_group(model, group, true, offset);
+    place_group(model, 0, false, offset);
+}
+
+// --- Sizes ----------------------------------------------------------------------------------------------------------------------
+
+// The batch is bounded by the recipe; every other named size says itself how large it may be.
+static void bound_batch(Context *cx, int64_t batch)
+{
+    for (int i = 0; i < map_count(cx->symbols); i++) {
+        Symbol *symbol = map_value(cx->symbols, i);
+        if (symbol->batch && batch > 0)
+            symbol->bound = batch;
+    }
+}
+
+static void check_bounds(Context *cx, const Value *value)
+{
+    const Symbol *symbols[RANK_MAX];
+    for (int i = 0; i < value->type.shape.rank; i++) {
+        int count = size_symbols(value->type.shape.dim[i], symbols, RANK_MAX);
+        for (int k = 0; k < count; k++)
+            if (symbols[k]->bound <= 0) {
+                diag_report(cx->diag, value->place, MESSAGE_E0319, symbols[k]->name, value->name);
+                diag_help(cx->diag, "%s <= 1024, in the type of the input", symbols[k]->name);
+                return;
+            }
+    }
+}
+
+Program *program_of_graph(Model *model, Graph *graph, int64_t batch)
+{
+    Context *cx = model->cx;
+    int errors = cx->diag->errors;
+    bound_batch(cx, batch);
+    for (int i = 0; i < graph->inputs.count; i++)
+        check_bounds(cx, graph->inputs.at[i]);
+    if (cx->diag->errors > errors)
+        return NULL;
+    params_place(model);
+    Work work = {.cx = cx, .model = model, .graph = graph, .batch = batch};
+    return passes_run(&work, STAGE_PLANNED) ? work.program : NULL;
+}
