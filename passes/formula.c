@@ -121,7 +121,7 @@ void expr_cost(const Expr *e, Cost *cost)
 
 bool op_reshapes(const OpDef *op)
 {
-    static const char *const names[] = {"reshape", "flatten", "squeeze", "unsqueeze"};
+    static const char *const names[] = {"reshape", "flatten", "expand", "squeeze"};
     for (int i = 0; i < COUNT(names); i++)
         if (strcmp(op->name, names[i]) == 0)
             return true;

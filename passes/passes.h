@@ -51,6 +51,8 @@ typedef struct RuleDef { const char *name, *from, *to; } RuleDef;
 const RuleDef *rule_at(int i);                          // NULL behind the last
 void graph_replace(Graph *g, Value *from, Value *to);   // everywhere `from` is used
 
+void nodes_place(Graph *g, int first, int at);          // expand.c: appended nodes go to position `at`
+
 // --- Fusion (fuse.c) ---------------------------------------------------------------------------------------------------------
 
 typedef enum FormKind {
