@@ -6,7 +6,7 @@
 
 #include "../compiler/ops/op.h"
 
-enum { GEMM_SCRATCH = 8192, CONV_BORDER = 128, PARTS_MAX = 16 };
+enum { GEMM_SCRATCH = 8192, CONV_MARGIN = 128, IMAGES_MAX = 16 };
 
 static void add_arg(Kernel *kernel, KernelArg arg)
 {
@@ -116,4 +116,166 @@ static void bind_matmul(Context *cx, const Node *node, Kernel *kernel)
     else if (c->rank > 2)
         g.repeat = leading(cx, c, 2);
     bind_gemm(cx, &g, kernel);
+}
+
+// --- Convolution and pooling, NCHW -----------------------------------------------------------------------------------------
+
+static Value *input(const Node *node, const char *name)
+{
+    int i = op_input_index(node->op, name);
+    return i >= 0 && i < node->n_in ? node->in[i] : NULL;
+}
+
+// x (n, c, h, w), weight (oc, c / groups, kh, kw), y (n, oc, oh, ow)
+typedef struct Conv { Shape x, weight, y; Window window; int64_t groups; } Conv;
+
+static Conv conv_of(Context *cx, const Node *node, const Shape *x, const Shape *weight, const Shape *y)
+{
+    Conv c = {.x = *x, .weight = *weight, .y = *y, .groups = node_attr(node, "groups")->i};
+    int64_t kernel[] = {size_value(weight->dim[2]), size_value(weight->dim[3])};
+    CHECK(window_of(cx, node->op, node->attr, x, kernel, NULL, &c.window));
+    return c;
+}
+
+static bool conv_fits(Context *cx, const Node *node)
+{
+    (void)cx;
+    for (int i = 0; i < node->n_in && i < 2; i++)
+        if (node->in[i] == NULL || node->in[i]->type.shape.rank != 4)
+            return false;
+    return all_f32(node) && node->out[0]->type.shape.rank == 4;
+}
+
+static void add_window(Kernel *kernel, const Window *w)
+{
+    for (int i = 0; i < 2; i++)
+        add_number(kernel, w->stride[i]);
+    for (int i = 0; i < 2; i++)
+        add_number(kernel, w->before[i]);
+    for (int i = 0; i < 2; i++)
+        add_number(kernel, w->dilation[i]);
+}
+
+// The fields of MlkConv2d.
+static void add_conv_sizes(Kernel *kernel, const Conv *c)
+{
+    for (int i = 0; i < 4; i++)
+        add_size(kernel, c->x.dim[i]);
+    for (int i = 1; i < 4; i++)
+        add_size(kernel, c->y.dim[i]);
+    for (int i = 2; i < 4; i++)
+        add_size(kernel, c->weight.dim[i]);
+    add_window(kernel, &c->window);
+    add_number(kernel, c->groups);
+}
+
+// The bounds of kernels.def, in floats.
+static int64_t largest(Size size) { return (int64_t)size_largest(size); }
+
+static int64_t conv_planes(const Conv *c)
+{
+    int64_t floats = largest(c->weight.dim[1]);
+    for (int i = 0; i < 2; i++) {
+        int64_t reach = (c->window.kernel[i] - 1) * c->window.dilation[i], stride = c->window.stride[i];
+        floats *= (stride < reach + 1 ? stride : reach + 1) * (largest(c->y.dim[2 + i]) + reach / stride);
+    }
+    return CONV_MARGIN + floats;
+}
+
+static int64_t conv_taps(const Conv *c) { return largest(c->weight.dim[1]) * c->window.kernel[0] * c->window.kernel[1]; }
+
+static int64_t forward_scratch(const Conv *c) { return conv_planes(c) + 2 * conv_taps(c); }
+
+static int64_t input_scratch(const Conv *c)
+{
+    int64_t area = 1;
+    for (int i = 0; i < 2; i++) {
+        int64_t before = c->window.before[i], stride = c->window.stride[i], reach = (c->window.kernel[i] - 1) * c->window.dilation[i];
+        area *= (largest(c->x.dim[2 + i]) - 1 + before) / stride - before / stride + 1 + reach / stride;
+    }
+    return largest(c->weight.dim[0]) / c->groups * (area + 2 * c->window.kernel[0] * c->window.kernel[1]) + CONV_MARGIN;
+}
+
+static int64_t weight_scratch(const Conv *c)
+{
+    return conv_planes(c) + 2 * conv_taps(c) + 32 * (conv_taps(c) + largest(c->y.dim[2]) * largest(c->y.dim[3]));
+}
+
+static double conv_work(const Conv *c)
+{
+    return size_largest(c->y.dim[0]) * size_largest(c->y.dim[1]) * size_largest(c->y.dim[2]) * size_largest(c->y.dim[3]) * (double)conv_taps(c);
+}
+
+static int image_parts(const Conv *c)
+{
+    int parts = parts_for(conv_work(c));
+    double images = size_largest(c->x.dim[0]);
+    return parts < images || images < 1 ? parts : images < IMAGES_MAX ? (int)images : IMAGES_MAX;
+}
+
+static void bind_conv(Context *cx, const Node *node, Kernel *kernel)
+{
+    Value *x = input(node, "x"), *weight = input(node, "weight"), *y = node->out[0];
+    Conv c = conv_of(cx, node, &x->type.shape, &weight->type.shape, &y->type.shape);
+    kernel->file = "mlk_conv2d";
+    add_conv_sizes(kernel, &c);
+    add_value(kernel, x);
+    add_value(kernel, weight);
+    add_value(kernel, input(node, "bias"));
+    add_value(kernel, y);
+    kernel->parts = image_parts(&c);
+    kernel->scratch = 4 * forward_scratch(&c);
+}
+
+static void bind_conv_grad_input(Context *cx, const Node *node, Kernel *kernel)
+{
+    Value *dy = input(node, "dy"), *weight = input(node, "weight"), *dx = node->out[0];
+    Conv c = conv_of(cx, node, &dx->type.shape, &weight->type.shape, &dy->type.shape);
+    kernel->file = "mlk_conv2d_grad_input";
+    add_conv_sizes(kernel, &c);
+    add_value(kernel, dy);
+    add_value(kernel, weight);
+    add_value(kernel, dx);
+    kernel->parts = image_parts(&c);
+    kernel->scratch = 4 * input_scratch(&c);
+}
+
+// As mlk_conv2d_grad_weight_parts: blocks of output channels, then of input channels.
+static int weight_parts(const Conv *c)
+{
+    int64_t channels = largest(c->weight.dim[1]), blocks = c->groups * ((largest(c->weight.dim[0]) / c->groups + 31) / 32);
+    int64_t splits = conv_taps(c) / 128 < channels ? conv_taps(c) / 128 : channels;
+    int64_t most = blocks * (splits > 1 ? splits : 1), parts = parts_for(conv_work(c));
+    return (int)(parts < most ? parts : most);
+}
+
+static void bind_conv_grad_weight(Context *cx, const Node *node, Kernel *kernel)
+{
+    Value *x = input(node, "x"), *dy = input(node, "dy"), *dw = node->out[0];
+    Conv c = conv_of(cx, node, &x->type.shape, &dw->type.shape, &dy->type.shape);
+    kernel->file = "mlk_conv2d_grad_weight";
+    add_conv_sizes(kernel, &c);
+    add_value(kernel, x);
+    add_value(kernel, dy);
+    add_value(kernel, dw);
+    kernel->parts = weight_parts(&c);
+    kernel->scratch = 4 * weight_scratch(&c);
+}
+
+// --- The table --------------------------------------------------------------------------------------------------------------
+
+static const Choice choices[] = {
+    {"dense",  dense_fits,  bind_dense,  "y = x w' + b"},
+    {"matmul", matmul_fits, bind_matmul, NULL},
+    {"conv", conv_fits, bind_conv, NULL},
+    {"conv_grad_input", conv_fits, bind_conv_grad_input, NULL},
+    {"conv_grad_weight", conv_fits, bind_conv_grad_weight, NULL},
+};
+
+const Choice *choice_of(Context *cx, const Node *node)
+{
+    for (int i = 0; i < COUNT(choices); i++)
+        if (strcmp(choices[i].op, node->op->name) == 0 && choices[i].fits(cx, node))
+            return &choices[i];
+    return NULL;
 }

@@ -45,7 +45,7 @@ static void put_formula(Text *out, const Expr *e)
     const char *sign = infix[e->prim];
     text_add(out, "%s(", sign != NULL ? "" : prim_def(e->prim)->name);
     for (int i = 0; i < e->count; i++) {
-        text_add(out, i == 0 ? "" : sign != NULL ? " %s " : ", ", sign);
+        text_add(out, "%s%s%s", i > 0 && sign != NULL ? " " : "", i == 0 ? "" : sign != NULL ? sign : ",", i > 0 ? " " : "");
         put_formula(out, e->operand[i]);
     }
     text_add(out, ")");
