@@ -78,13 +78,14 @@ static bool dense_fits(Context *cx, const Node *node)
     return all_f32(node) && node->in[0]->type.shape.rank >= 1 && node->in[1]->type.shape.rank == 2;
 }
 
-// x (…, in), weight (out, in)
-static void bind_dense(Context *cx, const Node *node, Kernel *kernel)
+// x (…, in), weight (out, in), or (in, out) by the layout
+static void bind_dense(Work *work, const Node *node, Kernel *kernel)
 {
-    const Shape *x = &node->in[0]->type.shape, *w = &node->in[1]->type.shape;
-    Gemm g = {.m = leading(cx, x, 1), .n = w->dim[0], .k = w->dim[1], .turn_b = true, .a = node->in[0], .b = node->in[1],
+    const Shape *x = &node->in[0]->type.shape, *y = &node->out[0]->type.shape;
+    Gemm g = {.m = leading(work->cx, x, 1), .n = y->dim[y->rank - 1], .k = x->dim[x->rank - 1], .a = node->in[0], .b = node->in[1],
               .c = node->out[0], .bias = node->n_in > 2 ? node->in[2] : NULL};
-    bind_gemm(cx, &g, kernel);
+    g.turn_b = strcmp(node_attr(node, "layout")->word, "out_in") == 0;
+    bind_gemm(work->cx, &g, kernel);
 }
 
 static bool same_leading(const Shape *a, const Shape *b)
@@ -103,7 +104,7 @@ static bool matmul_fits(Context *cx, const Node *node)
     return all_f32(node) && a->rank >= 2 && b->rank >= 2 && same_leading(a, c) && (b->rank == 2 || same_leading(b, c));
 }
 
-static void bind_matmul(Context *cx, const Node *node, Kernel *kernel)
+static void bind_matmul(Work *work, const Node *node, Kernel *kernel)
 {
     const Shape *a = &node->in[0]->type.shape, *b = &node->in[1]->type.shape, *c = &node->out[0]->type.shape;
     Gemm g = {.turn_a = node_flag(node, "transpose_a"), .turn_b = node_flag(node, "transpose_b"), .a = node->in[0],
@@ -112,13 +113,13 @@ static void bind_matmul(Context *cx, const Node *node, Kernel *kernel)
     g.n = c->dim[c->rank - 1];
     g.k = a->dim[g.turn_a ? a->rank - 2 : a->rank - 1];
     if (c->rank > 2 && b->rank == 2 && !g.turn_a)
-        g.m = leading(cx, c, 1);                // one tall matrix
+        g.m = leading(work->cx, c, 1);                // one tall matrix
     else if (c->rank > 2)
-        g.repeat = leading(cx, c, 2);
-    bind_gemm(cx, &g, kernel);
+        g.repeat = leading(work->cx, c, 2);
+    bind_gemm(work->cx, &g, kernel);
 }
 
-// --- Convolution and pooling, NCHW -----------------------------------------------------------------------------------------
+// --- Convolution, NCHW ------------------------------------------------------------------------------------------------------
 
 static Value *input(const Node *node, const char *name)
 {
@@ -213,10 +214,10 @@ static int image_parts(const Conv *c)
     return parts < images || images < 1 ? parts : images < IMAGES_MAX ? (int)images : IMAGES_MAX;
 }
 
-static void bind_conv(Context *cx, const Node *node, Kernel *kernel)
+static void bind_conv(Work *work, const Node *node, Kernel *kernel)
 {
     Value *x = input(node, "x"), *weight = input(node, "weight"), *y = node->out[0];
-    Conv c = conv_of(cx, node, &x->type.shape, &weight->type.shape, &y->type.shape);
+    Conv c = conv_of(work->cx, node, &x->type.shape, &weight->type.shape, &y->type.shape);
     kernel->file = "mlk_conv2d";
     add_conv_sizes(kernel, &c);
     add_value(kernel, x);
@@ -227,10 +228,10 @@ static void bind_conv(Context *cx, const Node *node, Kernel *kernel)
     kernel->scratch = 4 * forward_scratch(&c);
 }
 
-static void bind_conv_grad_input(Context *cx, const Node *node, Kernel *kernel)
+static void bind_conv_grad_input(Work *work, const Node *node, Kernel *kernel)
 {
     Value *dy = input(node, "dy"), *weight = input(node, "weight"), *dx = node->out[0];
-    Conv c = conv_of(cx, node, &dx->type.shape, &weight->type.shape, &dy->type.shape);
+    Conv c = conv_of(work->cx, node, &dx->type.shape, &weight->type.shape, &dy->type.shape);
     kernel->file = "mlk_conv2d_grad_input";
     add_conv_sizes(kernel, &c);
     add_value(kernel, dy);
@@ -249,10 +250,10 @@ static int weight_parts(const Conv *c)
     return (int)(parts < most ? parts : most);
 }
 
-static void bind_conv_grad_weight(Context *cx, const Node *node, Kernel *kernel)
+static void bind_conv_grad_weight(Work *work, const Node *node, Kernel *kernel)
 {
     Value *x = input(node, "x"), *dy = input(node, "dy"), *dw = node->out[0];
-    Conv c = conv_of(cx, node, &x->type.shape, &dw->type.shape, &dy->type.shape);
+    Conv c = conv_of(work->cx, node, &x->type.shape, &dw->type.shape, &dy->type.shape);
     kernel->file = "mlk_conv2d_grad_weight";
     add_conv_sizes(kernel, &c);
     add_value(kernel, x);
@@ -262,14 +263,112 @@ static void bind_conv_grad_weight(Context *cx, const Node *node, Kernel *kernel)
     kernel->scratch = 4 * weight_scratch(&c);
 }
 
+// --- Pooling -----------------------------------------------------------------------------------------------------------------
+
+static Window pool_window(Context *cx, const Node *node, const Value *x)
+{
+    Window w;
+    CHECK(window_of(cx, node->op, node->attr, &x->type.shape, NULL, NULL, &w));
+    return w;
+}
+
+static bool is_image(const Value *value) { return value->type.shape.rank == 4; }
+
+// The places of maxima are bytes.
+static bool maxpool_fits(Context *cx, const Node *node)
+{
+    Window w;
+    if (!is_image(node->out[0]) || node->out[0]->type.dtype != TYPE_f32)
+        return false;
+    const Value *places = node->n_out > 1 ? node->out[1] : input(node, "place");
+    w = pool_window(cx, node, input(node, "x") != NULL ? input(node, "x") : node->out[0]);
+    return places != NULL ? places->type.dtype == TYPE_u8 : w.kernel[0] * w.kernel[1] <= 255;
+}
+
+// The kernel takes the padding behind to be as wide as before.
+static bool avgpool_fits(Context *cx, const Node *node)
+{
+    if (!is_image(node->out[0]) || !all_f32(node))
+        return false;
+    Window w = pool_window(cx, node, input(node, "x") != NULL ? input(node, "x") : node->out[0]);
+    return w.before[0] == w.after[0] && w.before[1] == w.after[1];
+}
+
+// The fields of MlkPool2d.
+static void add_pool_sizes(Work *work, const Node *node, const Value *x, const Value *y, Kernel *kernel)
+{
+    const Shape *xs = &x->type.shape, *ys = &y->type.shape;
+    Window w = pool_window(work->cx, node, x);
+    add_size(kernel, size_times(work->cx, xs->dim[0], xs->dim[1]));
+    for (int i = 2; i < 4; i++)
+        add_size(kernel, xs->dim[i]);
+    for (int i = 2; i < 4; i++)
+        add_size(kernel, ys->dim[i]);
+    for (int i = 0; i < 2; i++)
+        add_number(kernel, w.kernel[i]);
+    add_window(kernel, &w);
+    double planes = size_largest(xs->dim[0]) * size_largest(xs->dim[1]);
+    int parts = parts_for(planes * size_largest(xs->dim[2]) * size_largest(xs->dim[3]) * 4);
+    kernel->parts = parts < planes ? parts : planes < 1 ? 1 : (int)planes;
+}
+
+// Where nothing asks for the places, they go to memory that lives for this step.
+static void bind_maxpool(Work *work, const Node *node, Kernel *kernel)
+{
+    Value *x = input(node, "x"), *y = node->out[0], *places = node->n_out > 1 ? node->out[1] : NULL;
+    if (places == NULL)
+        places = graph_scratch(work->graph, "places", (Type){TYPE_u8, y->type.shape});
+    kernel->file = "mlk_maxpool2d";
+    add_pool_sizes(work, node, x, y, kernel);
+    add_value(kernel, x);
+    add_value(kernel, y);
+    add_value(kernel, places);
+    LIST_ADD(work->cx->arena, kernel->writes, places);
+}
+
+static void bind_maxpool_grad(Work *work, const Node *node, Kernel *kernel)
+{
+    Value *dy = input(node, "dy"), *dx = node->out[0];
+    kernel->file = "mlk_maxpool2d_grad";
+    add_pool_sizes(work, node, dx, dy, kernel);
+    add_value(kernel, dy);
+    add_value(kernel, input(node, "place"));
+    add_value(kernel, dx);
+}
+
+static void bind_avgpool(Work *work, const Node *node, Kernel *kernel)
+{
+    Value *x = input(node, "x"), *y = node->out[0];
+    kernel->file = "mlk_avgpool2d";
+    add_pool_sizes(work, node, x, y, kernel);
+    add_value(kernel, x);
+    add_value(kernel, y);
+    add_number(kernel, node_flag(node, "count_pad"));
+}
+
+static void bind_avgpool_grad(Work *work, const Node *node, Kernel *kernel)
+{
+    Value *dy = input(node, "dy"), *dx = node->out[0];
+    kernel->file = "mlk_avgpool2d_grad";
+    add_pool_sizes(work, node, dx, dy, kernel);
+    add_value(kernel, dy);
+    add_value(kernel, dx);
+    add_number(kernel, node_flag(node, "count_pad"));
+}
+
 // --- The table --------------------------------------------------------------------------------------------------------------
 
 static const Choice choices[] = {
-    {"dense",  dense_fits,  bind_dense,  "y = x w' + b"},
+    {"dense",  dense_fits,  bind_dense,  NULL},
     {"matmul", matmul_fits, bind_matmul, NULL},
     {"conv", conv_fits, bind_conv, NULL},
     {"conv_grad_input", conv_fits, bind_conv_grad_input, NULL},
     {"conv_grad_weight", conv_fits, bind_conv_grad_weight, NULL},
+    {"maxpool", maxpool_fits, bind_maxpool, NULL},
+    {"maxpool_places", maxpool_fits, bind_maxpool, NULL},
+    {"maxpool_grad", maxpool_fits, bind_maxpool_grad, NULL},
+    {"avgpool", avgpool_fits, bind_avgpool, NULL},
+    {"avgpool_grad", avgpool_fits, bind_avgpool_grad, NULL},
 };
 
 const Choice *choice_of(Context *cx, const Node *node)

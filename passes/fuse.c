@@ -9,7 +9,7 @@
 // training graphs, for what matters there is decided by the contractions between.
 #include "passes.h"
 
-enum { PRIMS_MAX = 48, CHEAP_MAX = 2 };
+enum { PRIMS_MAX = 48, CHEAP_MAX = 3 };
 
 // --- What each value is ---------------------------------------------------------------------------------------------------
 

@@ -116,7 +116,7 @@ static void note_args(Context *cx, Kernel *kernel, const Node *node)
 {
     for (int i = 0; i < kernel->n_args; i++) {
         Value *value = kernel->arg[i].kind == ARG_VALUE ? kernel->arg[i].value : NULL;
-        bool result = value != NULL && listed(node->out, node->n_out, value);
+        bool result = value != NULL && (listed(node->out, node->n_out, value) || listed(kernel->writes.at, kernel->writes.count, value));
         if (result)
             note_write(cx, kernel, value);
         else if (value != NULL)
@@ -214,11 +214,13 @@ static void lower_whole(Work *work, Node *node)
     kernel->equation = call_equation(work->cx, node);
     kernel->flops = flops_of_node(work->cx, node);
     if (form->kind == FORM_FILE) {
-        form->choice->bind(work->cx, node, kernel);
+        form->choice->bind(work, node, kernel);
         note_args(work->cx, kernel, node);
         kernel->equation = form->choice->equation != NULL ? form->choice->equation : kernel->equation;
     } else {
         kernel->loops = node->op->lower(work->cx, node);
+        if (kernel->loops->kind == LOOP_BLOCK && kernel->loops->body.count == 1)
+            kernel->loops = kernel->loops->body.at[0];
         kernel->parts = push_parts(work->cx, node, kernel->loops);
         note_loops(work->cx, kernel, kernel->loops);
     }

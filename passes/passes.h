@@ -81,7 +81,7 @@ struct Fusion { Form *form; };          // by Value id
 typedef struct Choice {
     const char *op;
     bool      (*fits)(Context *cx, const Node *node);
-    void      (*bind)(Context *cx, const Node *node, Kernel *kernel);   // file, arguments, parts, scratch
+    void      (*bind)(Work *work, const Node *node, Kernel *kernel);   // file, arguments, parts, scratch
     const char *equation;
 } Choice;
 const Choice *choice_of(Context *cx, const Node *node); // NULL: loops
