@@ -12,8 +12,12 @@
 
 static Expr *expr_with(Context *cx, const Expr *e, Expr *const *operand)
 {
-    if (e->kind == EXPR_PRIM)
-        return expr_prim(cx, e->prim, operand[0], e->count > 1 ? operand[1] : NULL, e->count > 2 ? operand[2] : NULL);
+    if (e->kind == EXPR_PRIM) {
+        Expr *made = expr_prim(cx, e->prim, operand[0], e->count > 1 ? operand[1] : NULL, e->count > 2 ? operand[2] : NULL);
+        if (made->kind == EXPR_PRIM && made->prim == e->prim)
+            made->type = e->type;       // random: a float of two indices
+        return made;
+    }
     Expr *copy = arena_copy(cx->arena, e, sizeof *e);
     for (int i = 0; i < e->count; i++)
         copy->operand[i] = operand[i];
