@@ -298,7 +298,7 @@ static void test_parts(void)                            // large enough to be cu
     made_output(&m, build1(&m.b, "sum", x, "axis = 2"));
     made_output(&m, build1(&m.b, "sum", x, "axis = [0, 1]"));
     made_output(&m, build1(&m.b, "sum", x, "axis = 0"));
-    Program *program = check_program("parts", &m, 70, 2e-6);        // the order of sums of 2800 numbers
+    Program *program = check_program("parts", &m, 70, 1e-4);        // sums of 2800 numbers in another order
     for (int i = 0; program != NULL && i < program->steps.count; i++)
         if (program->steps.at[i]->parts < 2 && program->steps.at[i]->flops != NULL && i != 2)
             fail("parts", program->steps.at[i]->equation);
@@ -385,7 +385,7 @@ int main(void)
     test_elementwise();
     test_shared();
     test_in_place();
-    test_reductions("sum", 1e-6);                       // at most 603 numbers, in another order
+    test_reductions("sum", 2e-5);                       // 603 numbers up to 4 in another order: 603 roundings of about 2e-6
     test_reductions("max", 0);
     test_parts();
     test_movement();
