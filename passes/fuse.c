@@ -195,9 +195,22 @@ static bool may_inline(const Value *value, const Form *form)
     return cheap || (once && cost.prims <= PRIMS_MAX);
 }
 
+// A constant of one element is a number of the formula.
+static Expr *constant_number(Context *cx, Expr *load)
+{
+    const Value *value = load->value;
+    bool plain = type_is_float(value->type.dtype) && value->type.dtype != TYPE_f16 && value->type.dtype != TYPE_bf16;
+    if (value->kind != VALUE_CONST || !is_one(value) || !plain)
+        return load;
+    Tensor tensor = {.dtype = value->type.dtype, .data = (void *)(uintptr_t)value->data};
+    return expr_number(cx, value->type.dtype, tensor_get(&tensor, 0));
+}
+
 static Expr *write_out(void *context, Expr *e)
 {
     Work *work = context;
+    if (e->kind == EXPR_LOAD && e->value->kind == VALUE_CONST)
+        return constant_number(work->cx, e);
     const Form *form = e->kind == EXPR_LOAD ? &work->fusion->form[e->value->id] : NULL;
     return form != NULL && form->inlined ? compute_at(work->cx, &form->compute, e->operand) : e;
 }

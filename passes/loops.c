@@ -239,6 +239,9 @@ static Expr *reduce_join(Context *cx, Reduce reduce, Expr *a, Expr *b)
 // The share p of `parts` of an axis: from p * extent / parts.
 static Expr *share_bound(Nest *n, Expr *p, Size extent)
 {
+    int64_t known;
+    if (size_known(extent, &known) && known % n->parts == 0)
+        return index_times(n->cx, p, size_const(n->cx, known / n->parts));
     return expr_prim(n->cx, PRIM_floordiv, index_times(n->cx, p, extent), expr_whole(n->cx, n->parts), NULL);
 }
 

@@ -40,7 +40,8 @@ const char *passes_check(void);                         // NULL, or the order th
 bool pass_expand(Work *work);
 bool pass_simplify(Work *work);
 bool pass_fold(Work *work);
-bool pass_differentiate(Work *work);
+bool pass_differentiate(Work *work);                    // by grad.c
+bool pass_grad(Graph *graph);                           // grad.c: adds gradients of the loss by the trainable parameters
 bool pass_fuse(Work *work);
 bool pass_lower(Work *work);
 bool pass_memory(Work *work);

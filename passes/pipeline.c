@@ -21,6 +21,8 @@ static const PassOrder orders[] = {
 #undef ORDER
 };
 
+bool pass_differentiate(Work *work) { return pass_grad(work->graph); }
+
 const PassDef *pass_at(int i) { return i >= 0 && i < COUNT(passes) ? &passes[i] : NULL; }
 
 static int pass_index(const char *name)
