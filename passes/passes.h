@@ -7,6 +7,7 @@
 //   fuse.c       which values get memory, and which are written into the formulas that use them
 //   choose.c     which node is a call of a kernel file: a table
 //   lower.c      nodes to kernels; loops.c: formulas to loop trees
+//   join.c       small kernels over the same rows become one
 //   memory.c     lives of values, places in memory
 //   program.c    program_of_graph; plan.c: what `mlc plan` prints; run.c: an interpreter of programs, for the tests
 #ifndef MLC_PASSES_H
@@ -44,6 +45,7 @@ bool pass_differentiate(Work *work);                    // by grad.c
 bool pass_grad(Graph *graph);                           // grad.c: adds gradients of the loss by the trainable parameters
 bool pass_fuse(Work *work);
 bool pass_lower(Work *work);
+bool pass_join(Work *work);
 bool pass_memory(Work *work);
 
 // --- Simplification (simplify.c) ------------------------------------------------------------------------------------------

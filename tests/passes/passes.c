@@ -262,7 +262,7 @@ static void test_shared(void)                           // exp is used twice: it
     Made m = made_new("shared", 5);
     Value *x = INPUT(&m, "x", -1, 3), *e = build1(&m.b, "exp", x, "");
     made_output(&m, build2(&m.b, "div", e, build1(&m.b, "sum", e, "axis = 1, keep = true"), ""));
-    expect_steps("shared", check_program("shared", &m, 5, 0), 3);
+    expect_steps("shared", check_program("shared", &m, 5, 0), 2);       // sum and quotient are joined by rows
 }
 
 static void test_in_place(void)
@@ -349,6 +349,36 @@ static void test_results(void)                          // results that are inpu
     check_program("results", &m, 3, 0);
 }
 
+// One value is the gradient of two parameters, a third parameter has none: each has its place in the block.
+static void test_gradients(void)
+{
+    Made m = made_new("gradients", 3);
+    Value *x = INPUT(&m, "x", -1, 4), *w = PARAM(&m, "w", 4), *v = PARAM(&m, "v", 4), *u = PARAM(&m, "u", 4);
+    Value *sum = build1(&m.b, "sum", build2(&m.b, "mul", x, w, ""), "axis = 0");
+    Value *all[] = {sum, sum, NULL}, *params[] = {w, v, u};
+    made_output(&m, build2(&m.b, "add", sum, build2(&m.b, "mul", u, v, ""), ""));
+    m.g->loss = build1(&m.b, "sum", sum, "");
+    for (int i = 0; i < 3; i++) {
+        Gradient gradient = {params[i]->param, all[i]};
+        LIST_ADD(arena, m.g->gradients, gradient);
+    }
+    Program *program = program_of_graph(m.model, m.g, 3);
+    Eval eval = eval_new(m.g, 3);
+    if (program == NULL || !program_run(program, &eval)) {
+        fail("gradients", "it does not run");
+        return;
+    }
+    for (int i = 0; i < 3; i++) {
+        const Gradient *gradient = &m.g->gradients.at[i];
+        const Buffer *buffer = program->buffer[gradient->value->id];
+        if (buffer->space != SPACE_GRAD || buffer->offset != 4 * gradient->param->offset || buffer->offset % 64 != 0)
+            fail("gradients", "a gradient lies in another place");
+        double first = tensor_get(eval.at[m.g->gradients.at[0].value->id], 1), here = tensor_get(eval.at[gradient->value->id], 1);
+        if (here != (i < 2 ? first : 0))
+            fail("gradients", "a gradient is another one");
+    }
+}
+
 static void test_bound(void)
 {
     Made m = made_new("bound", 3);
@@ -392,6 +422,7 @@ int main(void)
     test_slices();
     test_image();
     test_results();
+    test_gradients();
     test_bound();
     test_plan();
     printf("passes: %s\n", failures == 0 ? "all right" : "failed");
