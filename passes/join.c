@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { EQUATION_MAX = 200 };
+enum { EQUATION_MAX = 96 };
 
 static const Buffer *home_of(const Program *p, const Value *value)
 {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { NAME_MAX = 40, EQUATION_MAX = 160 };
+enum { NAME_MAX = 40, EQUATION_MAX = 96 };
 
 // --- Names and equations ------------------------------------------------------------------------------------------------------
 
