@@ -10,7 +10,7 @@ static void read_list(Context *cx, const AttrDef *def, const char *text, Attr *a
     for (const char *p = text + strspn(text, "[ "); *p != 0 && *p != ']'; p += strspn(p, ", ")) {
         char *end;
         int64_t n = strtoll(p, &end, 10);
-        if (end == p || attr->count >= RANK_MAX)
+        if (end == p || attr->count >= (def->kind == ATTR_SIZES ? COUNT(attr->sizes) : COUNT(attr->ints)))
             BUG("attribute %s: %s", def->name, text);
         if (def->kind == ATTR_SIZES)
             attr->sizes[attr->count++] = size_const(cx, n);

@@ -27,7 +27,8 @@
 // --- Shape rules (shapes.c) -------------------------------------------------------------------------------------------------
 
 // Reports at the call; false, so that a rule can return it.
-#define op_error(call, ...) (diag_report((call)->cx->diag, (call)->place, __VA_ARGS__), false)
+#define op_error(call, ...) (diag_report((call)->cx->diag, (call)->place, __VA_ARGS__), op_failed())
+static inline bool op_failed(void) { return false; }
 
 bool same_shape(OpCall *call);              // as the first input
 bool same_bool_shape(OpCall *call);         // its shape, boolean
