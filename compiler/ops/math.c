@@ -1,9 +1,13 @@
 // math.c: arithmetic, comparisons and logic, element by element. Each row is a formula; gradient, fusion and code follow.
+#include <float.h>
+
 #include "op.h"
 
 // A row of one operand; the rest (attributes, ONNX names, …) comes as designated initialisers.
-#define UNARY(id, kind, f, text, ...)                                                                                   \
-    const OpDef op_##id = {.name = #id, .brief = text, .inputs = "x: " kind, .outputs = "y", .shape = same_shape,        \
+#define UNARY(id, kind, f, text, ...)  UNARY_BY(id, kind, same_shape, f, text, __VA_ARGS__)
+#define NUMBER(id, f, text, ...)       UNARY_BY(id, "any", same_number_shape, f, text, __VA_ARGS__)
+#define UNARY_BY(id, kind, rule, f, text, ...)                                                                                   \
+    const OpDef op_##id = {.name = #id, .brief = text, .inputs = "x: " kind, .outputs = "y", .shape = rule,              \
                            .formula = f, .traits = OP_DATA, .along = "each", .precision = "any", __VA_ARGS__}
 #define BINARY(id, kind, rule, f, text, ...)                                                                            \
     const OpDef op_##id = {.name = #id, .brief = text, .inputs = "x: " kind ", y: like x", .outputs = "z", .shape = rule, \
@@ -27,10 +31,10 @@ BINARY(mod, "any", broadcast_number_shape, "mod(x, y)", "the remainder of floord
        .doc = "mod(x, y) = x - y * floordiv(x, y). The gradient by x is 1; by y none is given (it is -floordiv(x, y) between the jumps).",
        .example = "z = mod(x, 2)", .onnx = {{"Mod", 10, 0}}, .no_grad = "it jumps wherever x is a multiple of y",
        .cases = CASES("x: i32[2,3] in -9 9; y: i32[2,3] in 1 4", "x: f32[N,4] in -9 9; y: f32[4] in 1 3"));
-UNARY(neg, "any", "-x", "-x", .example = "y = -x", .onnx = {{"Neg", 6, 0}}, PLAIN_CASES);
-UNARY(abs, "any", "abs(x)", "the distance from zero", .onnx = {{"Abs", 6, 0}}, .doc = "The gradient at 0 is 0.", .cases = CASES("x: f32[2,3] in 0.1 2", "x: f32[N,5] in -3 -0.1"));
-UNARY(sign, "any", "select(x > 0, 1, select(x < 0, -1, 0))", "1, 0 or -1", .onnx = {{"Sign", 9, 0}}, .no_grad = FLAT, PLAIN_CASES);
-UNARY(square, "any", "x * x", "x * x", PLAIN_CASES);
+NUMBER(neg, "-x", "-x", .example = "y = -x", .onnx = {{"Neg", 6, 0}}, PLAIN_CASES);
+NUMBER(abs, "abs(x)", "the distance from zero", .onnx = {{"Abs", 6, 0}}, .doc = "The gradient at 0 is 0.", .cases = CASES("x: f32[2,3] in 0.1 2", "x: f32[N,5] in -3 -0.1"));
+NUMBER(sign, "select(x > 0, 1, select(x < 0, -1, 0))", "1, 0 or -1", .onnx = {{"Sign", 9, 0}}, .no_grad = FLAT, PLAIN_CASES);
+NUMBER(square, "x * x", "x * x", PLAIN_CASES);
 UNARY(reciprocal, "float", "1 / x", "1 / x", .onnx = {{"Reciprocal", 6, 0}}, POSITIVE_CASES);
 UNARY(identity, "any", "x", "x itself", .onnx = {{"Identity", 1, 0}}, PLAIN_CASES);
 UNARY(stop_gradient, "any", "x", "x itself, through which no gradient goes back", .example = "y = stop_gradient(f(x) - x) + x",
@@ -101,7 +105,13 @@ BINARY(maximum, "any", broadcast_number_shape, "max(x, y)", "the larger of two",
 static void clip_grad(Builder *b, const Node *node, Value *const *dy, Value **dx)
 {
     double least = node_attr(node, "least")->f, most = node_attr(node, "most")->f;
-    dx[0] = build_map2(b, arena_printf(b->cx->arena, "select(x0 < %.17g, 0, select(x0 > %.17g, 0, x1))", least, most), node->in[0], dy[0]);
+    Arena *arena = b->cx->arena;
+    const char *f = "x1";
+    if (most <= DBL_MAX)
+        f = arena_printf(arena, "select(x0 > %.17g, 0, %s)", most, f);
+    if (least >= -DBL_MAX)
+        f = arena_printf(arena, "select(x0 < %.17g, 0, %s)", least, f);
+    dx[0] = build_map2(b, f, node->in[0], dy[0]);
 }
 
 UNARY(clip, "float", "min(max(x, least), most)", "x, but not below `least` nor above `most`", .example = "y = clip(x, 0, 1)", .grad = clip_grad,

@@ -31,6 +31,7 @@
 static inline bool op_failed(void) { return false; }
 
 bool same_shape(OpCall *call);              // as the first input
+bool same_number_shape(OpCall *call);       // the same, and not booleans
 bool same_bool_shape(OpCall *call);         // its shape, boolean
 bool broadcast_shape(OpCall *call);         // all inputs have one element type; numpy's broadcasting
 bool broadcast_number_shape(OpCall *call);  // the same, and not booleans
@@ -140,6 +141,11 @@ Value *build_formula(Builder *b, Expr *formula, int n_in, Value *const *in);    
 #define build_map1(b, formula, x)        build_map((b), (formula), 1, (Value *const[]){(x)})
 #define build_map2(b, formula, x, y)     build_map((b), (formula), 2, (Value *const[]){(x), (y)})
 #define build_map3(b, formula, x, y, z)  build_map((b), (formula), 3, (Value *const[]){(x), (y), (z)})
+
+// --- The manual (manual.c) ---------------------------------------------------------------------------------------------------------------
+
+void ops_list(Text *text);                              // name and brief of all ops that people write
+void op_manual(Text *text, const OpDef *op);            // a page: signature, attributes, parameters, gradient, ONNX, example
 
 // Counts of operations, for reports and parts.
 Size flops_of_count(Context *cx, const Shape *shape, int64_t each);

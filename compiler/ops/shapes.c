@@ -29,6 +29,16 @@ static const char *size_words(Context *cx, Size size)
 
 bool same_shape(OpCall *call) { return op_one(call, call->in[0]->type); }
 
+static bool not_boolean(OpCall *call)
+{
+    if (call->in[0]->type.dtype != TYPE_bool)
+        return true;
+    return op_error(call, MESSAGE_E0311, arena_printf(call->cx->arena, "%s of %s", op_input_name(call, 0), call->op->name), "a number",
+                    type_text(call->cx, &call->in[0]->type));
+}
+
+bool same_number_shape(OpCall *call) { return not_boolean(call) && same_shape(call); }
+
 bool same_bool_shape(OpCall *call)
 {
     Type type = call->in[0]->type;
@@ -93,14 +103,7 @@ static bool elementwise(OpCall *call, int from, DType dtype)
 
 bool broadcast_shape(OpCall *call) { return elementwise(call, 0, call->in[0]->type.dtype); }
 
-bool broadcast_number_shape(OpCall *call)
-{
-    if (call->in[0]->type.dtype == TYPE_bool)
-        return op_error(call, MESSAGE_E0311, arena_printf(call->cx->arena, "%s of %s", op_input_name(call, 0), call->op->name), "a number",
-                        type_text(call->cx, &call->in[0]->type));
-    return broadcast_shape(call);
-}
-
+bool broadcast_number_shape(OpCall *call) { return not_boolean(call) && broadcast_shape(call); }
 bool broadcast_bool_shape(OpCall *call) { return elementwise(call, 0, TYPE_bool); }
 bool select_shape(OpCall *call)         { return elementwise(call, 1, call->in[1]->type.dtype); }
 

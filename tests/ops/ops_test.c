@@ -1,0 +1,468 @@
+// ops_test.c: every row of the op table on every one of its cases: the call is accepted, the interpreter runs it, f32 agrees
+// with double, and the gradient of sum(y * random) by every float input agrees with central differences in double. Some
+// right answers were worked out by hand: rows must not only agree with themselves.
+//
+// A case is a line such as "x: f32[N,4] in 0.2 3; axis = 1": inputs with their types (N is 3) and the range of their random
+// numbers, then attributes. With a file name as the argument, the table of errors is written there.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../compiler/ops/op.h"
+#include "../../passes/passes.h"
+
+enum { N = 3 };
+
+static const double step = 1e-5;                // of the differences: their own error is then about 1e-10
+static const double allowed = 1e-6;             // relative to the larger of the gradient and 1
+static const double allowed_f32 = 2e-4;         // of results in f32, for sums of a few dozen terms of size 1
+
+static int failures;
+static uint64_t state;
+
+static void fail(const char *op, const char *text, const char *what)
+{
+    fprintf(stderr, "ops: %s: %s: %s\n", op, text, what);
+    failures++;
+}
+
+static double draw(void)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (double)(state >> 11) / 9007199254740992.0;
+}
+
+// --- A case --------------------------------------------------------------------------------------------------------------------
+
+typedef struct Case {
+    const char *text;
+    Arena  *arena;
+    Context *cx;
+    Graph  *g;
+    OpCall  call;
+    Value  *out[OUTPUTS_MAX], *weight;  // weight: what out[0] is multiplied by
+    double  least[INPUTS_MAX], most[INPUTS_MAX];
+    Tensor *value[INPUTS_MAX];          // in double
+    Tensor *factors;
+} Case;
+
+static Context *context_new(Arena *arena)
+{
+    Context *cx = NEW(arena, Context);
+    *cx = (Context){.arena = arena, .names = names_new(arena), .diag = diag_new(arena), .symbols = map_new(arena)};
+    return cx;
+}
+
+static const char *skip(const char *p) { return p + strspn(p, " "); }
+
+// "f32[N,4]"
+static Type read_type(Case *c, const char *p, const char **end)
+{
+    size_t n = strcspn(p, "[");
+    Type type = {.dtype = type_find(arena_string(c->arena, p, n))};
+    CHECK(type.dtype != TYPE_NONE);
+    for (p += n + 1; *p != ']'; p += strspn(p, ", "))
+        if (*p == 'N') {
+            type.shape.dim[type.shape.rank++] = size_symbol(c->cx, "N", 8);
+            p++;
+        } else {
+            char *after;
+            type.shape.dim[type.shape.rank++] = size_const(c->cx, strtoll(p, &after, 10));
+            p = after;
+        }
+    *end = p + 1;
+    return type;
+}
+
+static void add_input(Case *c, const char *name, const char *text)
+{
+    const char *end;
+    int variadic_place = name[0] == 'x' && name[1] >= '0' && name[1] <= '9' ? name[1] - '0' : -1;
+    int i = variadic_place >= 0 ? variadic_place : op_input_index(c->call.op, name);
+    CHECK(i >= 0);
+    Type type = read_type(c, text, &end);
+    c->least[i] = type_is_float(type.dtype) ? -2 : 0;
+    c->most[i] = type_is_float(type.dtype) ? 2 : 1;
+    end = skip(end);
+    if (strncmp(end, "in ", 3) == 0) {
+        char *after;
+        c->least[i] = strtod(end + 3, &after);
+        c->most[i] = strtod(after, NULL);
+    }
+    if (type_is_float(type.dtype)) {
+        Param *param = NEW(c->arena, Param);
+        *param = (Param){.path = name, .type = type, .trainable = true};
+        c->call.in[i] = graph_param(c->g, param);
+    } else {
+        c->call.in[i] = graph_input(c->g, name, type, (DiagPlace){0});
+    }
+    if (c->call.n_in < i + 1)
+        c->call.n_in = i + 1;
+}
+
+static Expr *read_formula(Case *c, const char *text)
+{
+    static const char *const names[] = {"x0", "x1", "x2", "x3"};
+    Expr *values[4];
+    for (int i = 0; i < c->call.n_in; i++) {
+        values[i] = NEW(c->arena, Expr);
+        *values[i] = (Expr){.kind = EXPR_ARG, .type = c->call.in[i]->type.dtype, .arg = i};
+    }
+    return expr_parse(c->cx, text, names, values, c->call.n_in);
+}
+
+static void add_attr(Case *c, const char *name, const char *text)
+{
+    const OpDef *op = c->call.op;
+    for (int i = 0; i < ATTRS_MAX && op->attrs[i].name != NULL; i++)
+        if (strcmp(op->attrs[i].name, name) == 0) {
+            if (op->attrs[i].kind == ATTR_FORMULA)
+                c->call.attr[i] = (Attr){.kind = ATTR_FORMULA, .formula = read_formula(c, text)};
+            else
+                attr_read(c->cx, &op->attrs[i], text, &c->call.attr[i]);
+            return;
+        }
+    BUG("%s has no attribute %s", op->name, name);
+}
+
+static void read_items(Case *c)
+{
+    for (const char *p = skip(c->text); *p != 0; p = skip(p + (*p == ';'))) {
+        size_t name = strcspn(p, ":= "), length = strcspn(p, ";");
+        const char *rest = skip(p + name);
+        bool input = *rest == ':';
+        const char *value = skip(rest + 1), *word = arena_string(c->arena, p, name);
+        const char *text = arena_string(c->arena, value, (size_t)(p + length - value));
+        if (input)
+            add_input(c, word, text);
+        else
+            add_attr(c, word, text);
+        p += length;
+    }
+}
+
+static Tensor *tensor_at(Case *c, const Type *type, DType dtype)
+{
+    int64_t dim[RANK_MAX], symbols[] = {N, N, N, N};
+    for (int i = 0; i < type->shape.rank; i++)
+        dim[i] = size_at(type->shape.dim[i], symbols);
+    return tensor_new(c->arena, dtype, type->shape.rank, dim);
+}
+
+static void draw_values(Case *c)
+{
+    for (int k = 0; k < c->call.n_in; k++) {
+        const Value *v = c->call.in[k];
+        if (v == NULL)
+            continue;
+        bool real = type_is_float(v->type.dtype);
+        c->value[k] = tensor_at(c, &v->type, real ? TYPE_f64 : v->type.dtype);
+        for (int64_t i = 0; i < tensor_count(c->value[k]); i++) {
+            double u = draw(), span = c->most[k] - c->least[k];
+            double x = real ? c->least[k] + u * span : c->least[k] + floor(u * (span + 1));
+            tensor_set(c->value[k], i, real ? (float)x : x);        // the same numbers in f32
+        }
+    }
+}
+
+static bool case_open(Case *c, const OpDef *op, const char *text, bool training)
+{
+    *c = (Case){.text = text, .arena = arena_new()};
+    c->cx = context_new(c->arena);
+    c->g = graph_new(c->cx, op->name);
+    c->g->training = training;
+    c->g->stage = STAGE_TYPED;
+    Builder b = {.cx = c->cx, .graph = c->g, .scope = "", .training = training};
+    c->call = call_new(&b, op->name, 0, NULL);
+    read_items(c);
+    draw_values(c);
+    if (graph_call(c->g, &c->call, "case", c->out))
+        return true;
+    diag_print(c->cx->diag, stderr);
+    fail(op->name, text, "the call is refused");
+    return false;
+}
+
+// loss = sum(out[0] * weight)
+static void add_loss(Case *c)
+{
+    Builder b = {.cx = c->cx, .graph = c->g, .scope = "", .training = c->g->training};
+    c->weight = graph_input(c->g, "factors", c->out[0]->type, (DiagPlace){0});
+    c->factors = tensor_at(c, &c->out[0]->type, TYPE_f64);
+    for (int64_t i = 0; i < tensor_count(c->factors); i++)
+        tensor_set(c->factors, i, draw() * 2 - 1);
+    bool all[RANK_MAX] = {true, true, true, true, true, true, true, true};
+    c->g->loss = build_reduce(&b, "sum", build_map2(&b, "x0 * x1", c->out[0], c->weight), all, false);
+}
+
+// All composite ops, or those alone that have no gradient rule.
+static void write_out(Case *c, bool all)
+{
+    c->g->stage = all ? STAGE_DIFFERENTIATED : STAGE_TYPED;
+    Work work = {.cx = c->cx, .graph = c->g, .batch = N};
+    for (int i = 0; i < c->call.n_out || i == 0; i++)
+        LIST_ADD(c->arena, c->g->outputs, ((NamedValue){.name = "y", .value = c->out[i]}));
+    pass_expand(&work);
+}
+
+static bool run(Case *c, Eval *eval, bool in_double)
+{
+    static int64_t symbols[] = {N, N, N, N};
+    *eval = (Eval){.arena = c->arena, .symbols = symbols, .seed = 7, .step = 1, .in_double = in_double};
+    eval->at = NEW_ARRAY(c->arena, Tensor *, c->g->values.count);
+    for (int k = 0; k < c->call.n_in; k++) {
+        const Value *v = c->call.in[k];
+        if (v == NULL)
+            continue;
+        Tensor *t = c->value[k];
+        if (!in_double && type_is_float(v->type.dtype)) {
+            t = tensor_at(c, &v->type, v->type.dtype);
+            for (int64_t i = 0; i < tensor_count(t); i++)
+                tensor_set(t, i, tensor_get(c->value[k], i));
+        }
+        eval->at[v->id] = t;
+    }
+    if (c->weight != NULL)
+        eval->at[c->weight->id] = c->factors;
+    if (eval_graph(c->g, eval))
+        return true;
+    fail(c->call.op->name, c->text, eval->error != NULL ? eval->error : "it does not run");
+    return false;
+}
+
+// --- f32 against double -----------------------------------------------------------------------------------------------------------
+
+static void compare_types(const OpDef *op, const char *text, bool training)
+{
+    Case c;
+    Eval single, twice;
+    if (case_open(&c, op, text, training)) {
+        write_out(&c, true);
+        if (run(&c, &single, false) && run(&c, &twice, true))
+            for (int k = 0; k < c.g->outputs.count; k++) {
+                const Tensor *a = single.at[c.g->outputs.at[k].value->id], *b = twice.at[c.g->outputs.at[k].value->id];
+                bool same = tensor_count(a) == tensor_count(b);
+                for (int64_t i = 0; same && i < tensor_count(a); i++) {
+                    double x = tensor_get(a, i), y = tensor_get(b, i);
+                    same = isnan(x) ? isnan(y) : x == y || fabs(x - y) <= allowed_f32 * fmax(1, fabs(y));
+                }
+                if (!same)
+                    fail(op->name, text, "f32 and double differ");
+            }
+    }
+    arena_free(c.arena);
+}
+
+// --- gradients against differences ---------------------------------------------------------------------------------------------------
+
+static double loss_at(Case *c, Tensor *t, int64_t i, double x)
+{
+    Eval eval;
+    double before = tensor_get(t, i);
+    tensor_set(t, i, x);
+    double loss = run(c, &eval, true) ? tensor_get(eval.at[c->g->loss->id], 0) : NAN;
+    tensor_set(t, i, before);
+    return loss;
+}
+
+static const Tensor *gradient_of(Case *c, const Eval *eval, const Value *v)
+{
+    for (int i = 0; i < c->g->gradients.count; i++)
+        if (c->g->gradients.at[i].param == v->param)
+            return eval->at[c->g->gradients.at[i].value->id];
+    return NULL;
+}
+
+// The largest error over the elements of input k, relative to the larger of the gradient and 1.
+static double error_of(Case *c, const Eval *eval, int k)
+{
+    const Tensor *g = gradient_of(c, eval, c->call.in[k]);
+    Tensor *t = c->value[k];
+    double most = 0;
+    if (g == NULL || tensor_count(g) != tensor_count(t))
+        return INFINITY;
+    for (int64_t i = 0; i < tensor_count(t); i++) {
+        double x = tensor_get(t, i), d = (loss_at(c, t, i, x + step) - loss_at(c, t, i, x - step)) / (2 * step);
+        double error = fabs(d - tensor_get(g, i)) / fmax(1, fabs(d));
+        most = isnan(error) ? INFINITY : fmax(most, error);
+    }
+    return most;
+}
+
+static double check_gradient(const OpDef *op, const char *text, bool training, int *inputs)
+{
+    Case c;
+    Eval eval;
+    double most = 0;
+    if (case_open(&c, op, text, training) && type_is_float(c.out[0]->type.dtype)) {
+        add_loss(&c);
+        write_out(&c, false);
+        pass_grad(c.g);
+        graph_verify(c.g);
+        c.g->stage = STAGE_DIFFERENTIATED;
+        Work work = {.cx = c.cx, .graph = c.g, .batch = N};
+        for (int i = 0; i < c.g->gradients.count; i++)
+            LIST_ADD(c.arena, c.g->outputs, ((NamedValue){.name = "gradient", .value = c.g->gradients.at[i].value}));
+        int first = c.g->outputs.count - c.g->gradients.count;
+        pass_expand(&work);
+        for (int i = 0; i < c.g->gradients.count; i++)
+            c.g->gradients.at[i].value = c.g->outputs.at[first + i].value;
+        if (run(&c, &eval, true))
+            for (int k = 0; k < c.call.n_in; k++)
+                if (c.call.in[k] != NULL && c.call.in[k]->param != NULL) {
+                    double error = error_of(&c, &eval, k);
+                    *inputs += 1;
+                    most = fmax(most, error);
+                    if (!(error <= allowed))
+                        fail(op->name, text, arena_printf(c.arena, "the gradient by input %d is off by %g", k, error));
+                }
+    }
+    arena_free(c.arena);
+    return most;
+}
+
+// Rounded up to a power of ten, so that the table is the same on all machines.
+static const char *shown(double error)
+{
+    static const char *const words[] = {"< 1e-9", "< 1e-8", "< 1e-7", "< 1e-6"};
+    for (int i = 0; i < COUNT(words); i++)
+        if (error < pow(10, i - 9))
+            return words[i];
+    return "wrong";
+}
+
+static void check_row(const OpDef *op, FILE *table)
+{
+    double most = 0;
+    int inputs = 0;
+    if (op->cases == NULL || op->cases[0] == NULL) {
+        fail(op->name, "", "the row has no cases");
+        return;
+    }
+    for (int i = 0; op->cases[i] != NULL; i++)
+        for (int training = 1; training >= (op->traits & OP_MODE ? 0 : 1); training--) {
+            state = 1000 + (uint64_t)i;
+            compare_types(op, op->cases[i], training);
+            state = 1000 + (uint64_t)i;
+            if (op->no_grad == NULL)
+                most = fmax(most, check_gradient(op, op->cases[i], training, &inputs));
+        }
+    if (table != NULL && op->no_grad != NULL)
+        fprintf(table, "%-18s none: %s\n", op->name, op->no_grad);
+    else if (table != NULL)
+        fprintf(table, "%-18s %s\n", op->name, inputs > 0 ? shown(most) : "no float input");
+    if (op->no_grad == NULL && inputs == 0)
+        fail(op->name, "", "no case has a gradient, and the row does not say why");
+}
+
+// --- answers by hand -----------------------------------------------------------------------------------------------------------------
+
+typedef struct Answer { const char *op, *text; double in[3][16]; double out[16]; int count; } Answer;
+
+static const Answer answers[] = {
+    {"softmax", "x: f32[3]", {{1000, 1000, -1000}}, {0.5, 0.5, 0}, 3},
+    {"logsumexp", "x: f32[2]", {{-INFINITY, -INFINITY}}, {-INFINITY}, 1},
+    {"logsumexp", "x: f32[2]", {{800, 800}}, {800.69314718055995}, 1},
+    {"cross_entropy", "logits: f32[1,3]; label: i32[1]", {{1, 2, 3}, {0}}, {2.4076059644443806}, 1},
+    {"cross_entropy", "logits: f32[2,2]; label: i32[2]; ignore_index = -100", {{1000, -1000, 0, 0}, {1, -100}}, {2000}, 1},
+    {"cross_entropy", "logits: f32[1,2]; label: i32[1]; smoothing = 0.5", {{0, 2}, {1}}, {0.62692801104297252}, 1},
+    {"bce_with_logits", "y: f32[2]; t: f32[2]; reduce = none", {{100, -100}, {0, 0}}, {100, 0}, 2},
+    {"mean", "x: f32[4]; where: bool[4]", {{1, 2, 4, 100}, {1, 1, 1, 0}}, {7.0 / 3}, 1},
+    // same with an even window: the odd row goes to the end, so y[i] = x[i] + 10 x[i+1]
+    {"conv", "x: f32[1,1,3]; weight: f32[1,1,2]; channels = 1; kernel = 2; pad = same; bias = false", {{1, 2, 3}, {1, 10}}, {21, 32, 3}, 3},
+    {"conv", "x: f32[1,1,4]; weight: f32[1,1,3]; bias: f32[1]; channels = 1; kernel = 3; stride = 2; pad = same", {{1, 2, 3, 4}, {1, 1, 1}, {0.5}}, {6.5, 7.5}, 2},
+    // windows 1 2, 3 4, 5: the last hangs over and has one element
+    {"avgpool", "x: f32[1,1,5]; kernel = 2; ceil = true", {{1, 2, 3, 4, 5}}, {1.5, 3.5, 5}, 3},
+    {"avgpool", "x: f32[1,1,3]; kernel = 3; stride = 2; pad = 1", {{3, 6, 9}}, {3, 5}, 2},
+    {"avgpool", "x: f32[1,1,3]; kernel = 3; stride = 2; pad = 1; count_pad = false", {{3, 6, 9}}, {4.5, 7.5}, 2},
+    {"maxpool", "x: f32[1,1,3]; kernel = 2; stride = 2; pad = 1", {{-3, -2, -1}}, {-3, -1}, 2},
+    {"argmax", "x: f32[4]", {{1, 7, 7, 2}}, {1}, 1},
+    {"argmax", "x: f32[3]", {{1, NAN, 2}}, {1}, 1},
+    {"accuracy", "logits: f32[2,2]; label: i32[2]", {{NAN, NAN, 1, 3}, {0, 1}}, {0.5}, 1},
+    {"confusion", "logits: f32[3,2]; label: i32[3]", {{1, 0, 0, 1, 1, 0}, {0, 0, 1}}, {1, 1, 1, 0}, 4},
+    {"slice", "x: f32[5]; from = -1; step = -2", {{1, 2, 3, 4, 5}}, {5, 3, 1}, 3},
+    {"pad", "x: f32[3]; pads = [2, 1]; mode = reflect", {{1, 2, 3}}, {3, 2, 1, 2, 3, 2}, 6},
+    {"var", "x: f32[4]", {{10001, 10002, 10003, 10004}}, {5.0 / 3}, 1},
+    {"mod", "x: i32[4]; y: i32[4]", {{7, -7, 7, -7}, {3, 3, -3, -3}}, {1, 2, -2, -1}, 4},
+    {"floordiv", "x: i32[4]; y: i32[4]", {{7, -7, 7, -7}, {3, 3, -3, -3}}, {2, -3, -3, 2}, 4},
+    {"gelu", "x: f32[3]; approximate = tanh", {{1e30, -1e30, 0}}, {1e30, 0, 0}, 3},
+    {"round", "x: f32[4]", {{0.5, 1.5, -0.5, 2.5}}, {0, 2, 0, 2}, 4},
+    {"triangular", "x: f32[2,3]; diagonal = 1", {{1, 2, 3, 4, 5, 6}}, {1, 2, 0, 4, 5, 6}, 6},
+    {"isinf", "x: f32[3]", {{INFINITY, 1, NAN}}, {1, 0, 0}, 3},
+    {"matmul", "a: f32[2,2]; b: f32[2,2]; transpose_b = true", {{1, 2, 3, 4}, {5, 6, 7, 8}}, {17, 23, 39, 53}, 4},
+};
+
+static void check_answer(const Answer *answer)
+{
+    Case c;
+    Eval eval;
+    if (!case_open(&c, op_find(answer->op), answer->text, true))
+        return;
+    for (int k = 0; k < c.call.n_in && k < 3; k++)
+        for (int64_t i = 0; c.value[k] != NULL && i < tensor_count(c.value[k]); i++)
+            tensor_set(c.value[k], i, answer->in[k][i]);
+    write_out(&c, true);
+    if (run(&c, &eval, false)) {
+        const Tensor *y = eval.at[c.g->outputs.at[0].value->id];
+        if (tensor_count(y) != answer->count)
+            fail(answer->op, answer->text, "the result has another size");
+        for (int i = 0; i < answer->count && i < tensor_count(y); i++) {
+            double got = tensor_get(y, i), want = answer->out[i];
+            if (!(got == want || fabs(got - want) <= 1e-6 * fmax(1, fabs(want))))
+                fail(answer->op, answer->text, arena_printf(c.arena, "element %d is %.9g, not %.9g", i, got, want));
+        }
+    }
+    arena_free(c.arena);
+}
+
+// --- what is refused -----------------------------------------------------------------------------------------------------------------
+
+typedef struct Refusal { const char *op, *text; MessageId id; } Refusal;
+
+static const Refusal refusals[] = {
+    {"add", "x: f32[2,3]; y: f32[2,4]", MESSAGE_E0301},
+    {"mse", "y: f32[3,1]; t: f32[3]", MESSAGE_E0303},
+    {"cross_entropy", "logits: f32[N,5,4]; label: i32[N,4]", MESSAGE_E0304},
+    {"conv", "x: f32[1,1,4,4]; weight: f32[1,1,5,5]; channels = 1; kernel = 5; bias = false", MESSAGE_E0309},
+    {"conv", "x: f32[1,3,4,4]; weight: f32[2,1,1,1]; channels = 2; kernel = 1; groups = 2; bias = false", MESSAGE_E0306},
+    {"sum", "x: f32[2,3]; axis = 2", MESSAGE_E0312},
+    {"reshape", "x: f32[2,3]; shape = [4, -1]", MESSAGE_E0306},
+    {"split", "x: f32[2,5]; parts = 2", MESSAGE_E0306},
+    {"matmul", "a: f32[2,3]; b: f32[2,3]", MESSAGE_E0315},
+    {"neg", "x: bool[2]", MESSAGE_E0311},
+    {"slice", "x: f32[3]; from = 2; count = 2", MESSAGE_E0312},
+};
+
+static void check_refusal(const Refusal *refusal)
+{
+    Case c = {.text = refusal->text, .arena = arena_new()};
+    const OpDef *op = op_find(refusal->op);
+    c.cx = context_new(c.arena);
+    c.g = graph_new(c.cx, op->name);
+    Builder b = {.cx = c.cx, .graph = c.g, .scope = ""};
+    c.call = call_new(&b, op->name, 0, NULL);
+    read_items(&c);
+    bool accepted = graph_call(c.g, &c.call, "case", c.out);
+    const Diag *diag = c.cx->diag;
+    if (accepted || diag->all.count == 0 || diag->all.at[0]->id != refusal->id)
+        fail(refusal->op, refusal->text, accepted ? "is accepted" : "another message than expected");
+    arena_free(c.arena);
+}
+
+int main(int argc, char **argv)
+{
+    FILE *table = argc > 1 ? fopen(argv[1], "w") : NULL;
+    if (table != NULL)
+        fprintf(table, "# Largest error of each gradient against central differences in double, relative to the larger of the gradient and 1.\n# Written by tests/ops/ops_test.c; an error of 1e-6 fails.\n");
+    for (int i = 0; i < op_count(); i++)
+        check_row(op_at(i), table);
+    for (int i = 0; i < COUNT(answers); i++)
+        check_answer(&answers[i]);
+    for (int i = 0; i < COUNT(refusals); i++)
+        check_refusal(&refusals[i]);
+    if (table != NULL)
+        fclose(table);
+    printf("ops: %d rows, %d answers, %d failures\n", op_count(), COUNT(answers), failures);
+    return failures > 0;
+}
