@@ -108,7 +108,7 @@ void        print_steps_of(Text *out, const Program *program, const Dialect *dia
 void        print_call_steps(Printer *p, const bool *which, bool wanted);   // steps s with which[s] == wanted; which NULL: all
 void        print_sizes(const Printer *p, Text *out);   // const int64_t N = run->size[0]; for the sizes that p used
 void        heading(Text *out, const char *title);      // ==== Title ====
-const char *count_text(Printer *p, const Value *value);
+const char *grouped_text(Printer *p, const Value *value);
 void        print_output_copy(Printer *p, const Value *value, int index);     // a line, where the output needs it
 const Value *constant_of(const Program *program, const Value *value);      // NULL: not a constant of the program
 void        print_memory(Text *out, const Program *program, const char *title);     // lines of a comment

@@ -524,7 +524,7 @@ static void check_indices(Object *o, Printer *p)
             continue;
         refuse(o, p->out,
                arena_printf(o->cx->arena, "!indices_inside_%s(io->%s, %s, %lld)", type_def(type)->name, port->field,
-                            count_text(p, port->value), (long long)port->value->below),
+                            grouped_text(p, port->value), (long long)port->value->below),
                "BAD_INDEX");
     }
 }

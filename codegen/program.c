@@ -503,7 +503,7 @@ void print_call_steps(Printer *p, const bool *which, bool wanted)
 }
 
 // How many elements a value has, in the named sizes.
-const char *count_text(Printer *p, const Value *value)
+const char *grouped_text(Printer *p, const Value *value)
 {
     Text text = {.arena = p->cx->arena};
     for (int i = 0; i < value->type.shape.rank; i++) {
@@ -528,7 +528,7 @@ void print_output_copy(Printer *p, const Value *value, int index)
     if (size_known(shape_count(p->cx, &value->type.shape), &count))
         put_line(p, "memcpy(run->out[%d], %s, %lld);", index, place.at, (long long)(count * bytes));
     else
-        put_line(p, "memcpy(run->out[%d], %s, (size_t)(%s * %d));", index, place.at, count_text(p, value), bytes);
+        put_line(p, "memcpy(run->out[%d], %s, (size_t)(%s * %d));", index, place.at, grouped_text(p, value), bytes);
 }
 
 // --- Memory plan -----------------------------------------------------------------------------------------------------
