@@ -282,15 +282,18 @@ void size_print(Text *t, Size a)
         text_add(t, "0");
     for (int i = 0; i < a->n; i++) {
         text_add(t, i ? " + " : "");
-        if (a->m[i].k != 1 || !a->m[i].n)
+        bool number = a->m[i].k != 1 || !a->m[i].n;
+        if (number)
             text_add(t, "%lld", (long long)a->m[i].k);
         for (int j = 0; j < a->m[i].n; j++) {
+            if (number || j > 0)
+                text_add(t, " * ");
             if (a->m[i].a[j].sym)
                 text_add(t, "%s", a->m[i].a[j].sym->name);
             else {
                 text_add(t, "floor(");
                 size_print(t, a->m[i].a[j].of);
-                text_add(t, "/%d)", (int)a->m[i].a[j].by);
+                text_add(t, " / %d)", (int)a->m[i].a[j].by);
             }
         }
     }
@@ -765,6 +768,15 @@ void graph_prune(Graph *g)
     bool *u = NEW_ARRAY(g->cx->arena, bool, g->values.count);
     for (int i = 0; i < g->outputs.count; i++)
         u[g->outputs.at[i].value->id] = true;
+    for (int i = 0; i < g->metrics.count; i++)
+        u[g->metrics.at[i].value->id] = true;
+    for (int i = 0; i < g->auxiliary.count; i++)
+        u[g->auxiliary.at[i].value->id] = true;
+    for (int i = 0; i < g->updates.count; i++)
+        u[g->updates.at[i].value->id] = true;
+    for (int i = 0; i < g->gradients.count; i++)
+        if (g->gradients.at[i].value != NULL)
+            u[g->gradients.at[i].value->id] = true;
     if (g->loss)
         u[g->loss->id] = true;
     for (int i = g->nodes.count - 1; i >= 0; i--) {
