@@ -32,6 +32,38 @@ static bool folds(const Node *node)
     return true;
 }
 
+// A named size is a number only while the program runs: 1 / N is no constant.
+static bool names_size(const Expr *e)
+{
+    int64_t n;
+    if (e == NULL || (e->kind == EXPR_SIZE && !size_known(e->size, &n)))
+        return e != NULL;
+    for (int i = 0; i < e->count; i++)
+        if (names_size(e->operand[i]))
+            return true;
+    return false;
+}
+
+static bool needs_sizes(Work *work, const Node *node)
+{
+    int64_t n;
+    for (int i = 0; i < ATTRS_MAX && node->op->attrs[i].name != NULL; i++)
+        for (int k = 0; node->attr[i].kind == ATTR_SIZES && k < node->attr[i].count; k++)
+            if (!size_known(node->attr[i].sizes[k], &n))
+                return true;
+    for (int k = 0; k < node->n_out; k++) {
+        Compute compute = {0};
+        if (!node_compute(work->cx, node, k, &compute))
+            return true;                                // a row without a pull form is not looked into
+        if (names_size(compute.body))
+            return true;
+        for (int i = 0; i < compute.reduced; i++)
+            if (!size_known(compute.reduced_extent[i], &n))
+                return true;
+    }
+    return false;
+}
+
 // The graph of this node alone.
 static bool compute(Work *work, Node *node, Eval *eval)
 {
@@ -51,7 +83,7 @@ bool pass_fold(Work *work)
     for (int i = 0; i < g->nodes.count; i++) {
         Node *node = g->nodes.at[i];
         Eval eval;
-        if (!folds(node) || !compute(work, node, &eval))
+        if (!folds(node) || needs_sizes(work, node) || !compute(work, node, &eval))
             continue;
         for (int k = 0; k < node->n_out; k++)
             graph_replace(g, node->out[k], graph_const(g, node->out[k]->type, eval.at[node->out[k]->id]->data));
