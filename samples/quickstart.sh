@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# The whole way once: installs what is missing, builds mlc, compiles the digits net into a training program, trains it on
+# the real digits, and makes an inference object of the same net.
+set -eu
+cd "$(dirname "$0")/.."
+root=$PWD
+packages="gcc cmake make flex bison zlib1g-dev libxxhash-dev"
+missing=""
+for p in $packages; do dpkg -s "$p" >/dev/null 2>&1 || missing="$missing $p"; done
+if [ -n "$missing" ]; then
+    echo "installing:$missing"
+    if ! { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $missing >/dev/null; }; then
+        echo "please install: apt-get install$missing" >&2
+        exit 1
+    fi
+fi
+echo "building mlc"
+{ cmake -S . -B build && cmake --build build -j2 --target mlc --target mlrt; } >build-log.txt 2>&1 || { tail -n 30 build-log.txt; exit 1; }
+cd samples/digits
+echo "mlc compile digits.net"
+"$root/build/mlc" compile digits.net
+echo "./digits-train"
+./digits-train
+echo "mlc compile digits.net --emit obj --batch 64"
+"$root/build/mlc" compile digits.net --emit obj --batch 64 -o digits.o
+ls -l digits.o digits.h
