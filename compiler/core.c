@@ -341,7 +341,10 @@ Type type_of(DType d, int rank, const Size *dims)
 }
 void type_print(Text *t, const Type *y)
 {
-    text_add(t, "%s[", types[y->dtype].name);
+    text_add(t, "%s", types[y->dtype].name);
+    if (y->shape.rank == 0)
+        return;
+    text_add(t, "[");
     for (int i = 0; i < y->shape.rank; i++) {
         text_add(t, i ? ", " : "");
         size_print(t, y->shape.dim[i]);

@@ -55,7 +55,8 @@ static bool load(void *user, const char *path, const char **bytes, int *length, 
     MlrtFile file;
     MlrtError error = {0};
     if (mlrt_file_open(path, &file, &error) != MLRT_OK) {
-        *why = arena_printf(command->cx.arena, "%s", error.text);
+        const char *reason = strstr(error.text, ": cannot be opened: ");        // the message names the file itself
+        *why = arena_printf(command->cx.arena, "%s", reason != NULL ? strchr(reason + 2, ':') + 2 : error.text);
         return false;
     }
     if (file.bytes > INT32_MAX) {
@@ -234,7 +235,9 @@ static int verb_compile(Command *command)
         return finish(command, false);
     Text text = {.arena = command->cx.arena}, header = {.arena = command->cx.arena};
     codegen_object(&text, &header, model, infer, NULL, NULL);
-    if (!save(arena_printf(command->cx.arena, "%s.h", model->name), header.at, header.length))
+    const char *slash = strrchr(command->out, '/');             // the header lies beside the object
+    int folder = slash != NULL ? (int)(slash - command->out) + 1 : 0;
+    if (!save(arena_printf(command->cx.arena, "%.*s%s.h", folder, command->out, model->name), header.at, header.length))
         return 1;
     if (strcmp(command->emit, "c") == 0)
         return save(command->out, text.at, text.length) ? 0 : 1;
