@@ -21,6 +21,7 @@ echo "mlc compile digits.net"
 "$root/build/mlc" compile digits.net
 echo "./digits-train"
 ./digits-train
-echo "mlc compile digits.net --emit obj --batch 64"
-"$root/build/mlc" compile digits.net --emit obj --batch 64 -o digits.o
-ls -l digits.o digits.h
+echo "mlc compile digits.net --emit obj, with the best weights; a C program that links it"
+"$root/build/mlc" compile digits.net --emit obj --batch 64 --weights runs/latest/weights/best.safetensors -o digits.o
+cc -std=c11 -O2 use.c digits.o -lm -o use
+./use optdigits.csv

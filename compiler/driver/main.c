@@ -206,6 +206,56 @@ static int compile_train(Command *command, Model *model)
     return compile_text(command, &text, false);
 }
 
+// The parameter of that name and shape in the file, or NULL after a message that names the first difference.
+static const MlrtTensor *weights_find(const MlrtTensors *tensors, const Command *command, const Param *param)
+{
+    const MlrtTensor *tensor = mlrt_safetensors_find(tensors, param->path);
+    int64_t count = size_value(shape_count((Context *)&command->cx, &param->type.shape));
+    const char *fault = tensor == NULL                                         ? "is missing"
+                      : tensor->type != MLRT_f32                               ? "is not f32"
+                      : tensor->rank != param->type.shape.rank                 ? "has another rank"
+                      : tensor->bytes != (size_t)count * sizeof(float)         ? "has another size"
+                                                                               : NULL;
+    for (int i = 0; fault == NULL && i < tensor->rank; i++)
+        if (tensor->shape[i] != size_value(param->type.shape.dim[i]))
+            fault = "has another shape";
+    if (fault == NULL)
+        return tensor;
+    fprintf(stderr, "mlc: error: %s: %s %s; the net has %s\n", command->weights, param->path, fault,
+            type_text((Context *)&command->cx, &param->type));
+    return NULL;
+}
+
+// Lays the tensors of --weights out as the flat block of the program, in a file that the assembler reads.
+static bool weights_write(Command *command, const Model *model, const char *path)
+{
+    MlrtTensors tensors = {0};
+    MlrtError error = {0};
+    if (mlrt_safetensors_open(command->weights, &tensors, &error) != MLRT_OK) {
+        fprintf(stderr, "mlc: error: %s\n", error.text);
+        return false;
+    }
+    int64_t end = 0;
+    bool good = true;
+    for (int i = 0; i < model->params.count; i++) {
+        const Param *param = model->params.at[i];
+        int64_t last = param->offset + size_value(shape_count(&command->cx, &param->type.shape));
+        end = !param->train_only && last > end ? last : end;
+    }
+    char *block = arena_alloc_array(command->cx.arena, sizeof(float), end);
+    for (int i = 0; good && i < model->params.count; i++) {
+        const Param *param = model->params.at[i];
+        if (param->train_only)
+            continue;
+        const MlrtTensor *tensor = weights_find(&tensors, command, param);
+        good = tensor != NULL;
+        if (good)
+            memcpy(block + param->offset * (int64_t)sizeof(float), tensor->data, tensor->bytes);
+    }
+    mlrt_safetensors_close(&tensors);
+    return good && save(path, block, (size_t)end * sizeof(float));
+}
+
 static int verb_compile(Command *command)
 {
     Model *model = read_model(command);
@@ -226,15 +276,17 @@ static int verb_compile(Command *command)
         command->out = arena_printf(command->cx.arena, wants_train ? "%s-train" : "%s.o", model->name);
     if (wants_train)
         return compile_train(command, model);
-    if (command->weights != NULL) {
-        fprintf(stderr, "mlc: error: --weights is not available in this version; the object takes them by its io.weights\n");
-        return 2;
-    }
     Program *infer = program_of_graph(model, model->infer, command->batch);
     if (infer == NULL)
         return finish(command, false);
     Text text = {.arena = command->cx.arena}, header = {.arena = command->cx.arena};
-    codegen_object(&text, &header, model, infer, NULL, NULL);
+    const char *blob = NULL;
+    if (command->weights != NULL) {
+        blob = arena_printf(command->cx.arena, "%s.weights", command->out);
+        if (!weights_write(command, model, blob))
+            return 1;
+    }
+    codegen_object(&text, &header, model, infer, NULL, blob);
     const char *slash = strrchr(command->out, '/');             // the header lies beside the object
     int folder = slash != NULL ? (int)(slash - command->out) + 1 : 0;
     if (!save(arena_printf(command->cx.arena, "%.*s%s.h", folder, command->out, model->name), header.at, header.length))

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # The digits sample as a whole: compiled, trained, the same bits for 1, 2 and 8 threads and after a stop half-way, the object.
 # Usage: digits.sh MLC
-set -eu
+set -euo pipefail
 mlc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 sample=$(cd "$(dirname "$0")/../../samples/digits" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-cp "$sample/digits.net" "$sample/optdigits.csv" .
+cp "$sample/digits.net" "$sample/optdigits.csv" "$sample/use.c" .
 "$mlc" compile digits.net
 for threads in 1 2 8; do
     ./digits-train --quiet --epochs 4 --threads $threads --run "run$threads" --save "t$threads.safetensors" --log "t$threads.jsonl" >/dev/null 2>&1
@@ -21,6 +21,9 @@ cmp t1.jsonl t8.jsonl
 accuracy=$(sed -n 's/^  valid  *[0-9]*  *[0-9.]*  *\([0-9.]*\)$/\1/p' out.txt)
 echo "accuracy on the held-out part: $accuracy"
 awk -v a="$accuracy" 'BEGIN { exit !(a >= 0.975) }'
-"$mlc" compile digits.net --emit obj --batch 64 -o digits.o
+"$mlc" compile digits.net --emit obj --batch 64 --weights full/weights/best.safetensors -o digits.o
+cc -std=c11 -Wall -Wextra -Werror -O2 use.c digits.o -lm -o use
+./use optdigits.csv | tee used.txt
+grep -Eq "^17[5-9][0-9] of 1797 right" used.txt
 if nm digits.o | grep -E ' [BbDdCc] '; then echo "the object has variables"; exit 1; fi
 echo "1 passed, 0 failed"
