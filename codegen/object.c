@@ -63,20 +63,6 @@ static void add_sizes(Object *o, const Shape *shape)
     }
 }
 
-static int64_t weight_bytes(const Model *model)
-{
-    int64_t end = 0;
-    for (int i = 0; i < model->params.count; i++) {
-        const Param *param = model->params.at[i];
-        int64_t count = 1;
-        for (int d = 0; d < param->type.shape.rank; d++)
-            count *= size_value(param->type.shape.dim[d]);
-        int64_t last = (param->offset + count) * type_def(param->type.dtype)->bytes;
-        end = !param->train_only && last > end ? last : end;
-    }
-    return end;
-}
-
 static int64_t padded(int64_t bytes) { return (bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT; }
 
 static Object object_new(Model *model, Program *infer, Program *data, const char *weights_file)
@@ -86,7 +72,7 @@ static Object object_new(Model *model, Program *infer, Program *data, const char
                 .infer = infer,
                 .weights_file = weights_file,
                 .prefix = identifier(model->cx, model->name),
-                .weight_bytes = weight_bytes(model)};
+                .weight_bytes = params_end(model, true) * (int64_t)sizeof(float)};
     const Graph *graph = infer->graph;
     for (int i = 0; i < graph->inputs.count; i++)
         add_port(&o, graph->inputs.at[i]->name, graph->inputs.at[i], true);

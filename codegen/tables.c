@@ -415,7 +415,7 @@ static void print_model(Trainer *t)
     put_long_string(out, settings_text(t), 8);
     text_add(out, ",\n");
     field_text(out, "summary", summary(t));
-    text_add(out, "    .param_count = %lld, .trainable_count = %lld,\n", (long long)block_end(t->model),
+    text_add(out, "    .param_count = %lld, .trainable_count = %lld,\n", (long long)params_end(t->model, false),
              (long long)trainable_end(t->model));
     text_add(out, "    .n_params = %d, .param = params,\n", t->model->params.count);
     text_add(out, "    .n_states = %d, .state = states,\n", t->recipe->optimizer->n_states);

@@ -9,14 +9,6 @@
 
 // --- Numbers over the parameters -------------------------------------------------------------------------------------
 
-int64_t param_count(const Param *param)
-{
-    int64_t count = 1;
-    for (int i = 0; i < param->type.shape.rank; i++)
-        count *= size_value(param->type.shape.dim[i]);
-    return count;
-}
-
 int64_t params_total(const Model *model, bool trainable_only)
 {
     int64_t total = 0;
@@ -45,15 +37,6 @@ int64_t trainable_end(const Model *model)
         if (param->trainable && param->offset + param_count(param) > end)
             end = param->offset + param_count(param);
     }
-    return end;
-}
-
-int64_t block_end(const Model *model)
-{
-    int64_t end = 0;
-    for (int i = 0; i < model->params.count; i++)
-        if (model->params.at[i]->offset + param_count(model->params.at[i]) > end)
-            end = model->params.at[i]->offset + param_count(model->params.at[i]);
     return end;
 }
 

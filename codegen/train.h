@@ -14,8 +14,6 @@ typedef struct Trainer {
 } Trainer;
 
 int64_t trainable_end(const Model *model);              // floats of the block that are trained; they come first
-int64_t block_end(const Model *model);                  // floats of the block
-int64_t param_count(const Param *param);
 int64_t params_total(const Model *model, bool trainable_only);
 int64_t sample_flops(const Program *program);           // what one sample costs
 

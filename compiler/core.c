@@ -1,5 +1,6 @@
 #include "../passes/passes.h"
 #include "ops/op.h"
+#include "../kernels/c/random.h"         // one text for the interpreter and for generated programs
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -698,6 +699,7 @@ bool graph_call(Graph *g, OpCall *c, const char *scope, Value **out)
         return false;
     Node *n = NEW(g->cx->arena, Node);
     n->id = g->nodes.count;
+    n->salt = c->op->traits & OP_RANDOM ? ++g->draws : 0;
     n->op = c->op;
     n->n_in = c->n_in;
     n->n_out = c->n_out;
@@ -892,8 +894,15 @@ double tensor_get(const Tensor *t, int64_t i)
         return ((int32_t *)t->data)[i];
     case TYPE_i64:
         return ((int64_t *)t->data)[i];
-    default:
+    case TYPE_i8:
+        return ((int8_t *)t->data)[i];
+    case TYPE_i16:
+        return ((int16_t *)t->data)[i];
+    case TYPE_bool:
+    case TYPE_u8:
         return ((uint8_t *)t->data)[i];
+    default:
+        BUG("the interpreter does not know %s", types[t->dtype].name);
     }
 }
 void tensor_set(Tensor *t, int64_t i, double x)
@@ -911,8 +920,18 @@ void tensor_set(Tensor *t, int64_t i, double x)
     case TYPE_i64:
         ((int64_t *)t->data)[i] = x;
         break;
-    default:
+    case TYPE_i8:
+        ((int8_t *)t->data)[i] = x;
+        break;
+    case TYPE_i16:
+        ((int16_t *)t->data)[i] = x;
+        break;
+    case TYPE_bool:
+    case TYPE_u8:
         ((uint8_t *)t->data)[i] = x;
+        break;
+    default:
+        BUG("the interpreter does not know %s", types[t->dtype].name);
     }
 }
 typedef struct R {
@@ -1071,7 +1090,7 @@ static double evx(R *r, const Expr *e)
         y = !a;
         break;
     case PRIM_random:
-        y = fmod(a * 0.37 + b * 0.6180339, 1);
+        y = mlk_random(r->e->seed, r->e->step, (int64_t)a, (int64_t)b);
         break;
     default:
         BUG("prim %s", prims[e->prim].name);

@@ -308,6 +308,7 @@ struct Graph {
     LIST(NamedValue) auxiliary;
     LIST(Update)   updates;             // batch-norm statistics and the like
     LIST(Gradient) gradients;           // after grad: for every trainable parameter
+    uint32_t       draws;               // random nodes made so far: each has a salt of its own
 };
 
 Graph *graph_new(Context *cx, const char *name);
@@ -367,6 +368,8 @@ struct Param {
     int64_t     offset;                 // place in the flat block, in elements (trainable first); set by the planner
     DiagPlace   place;
 };
+
+int64_t param_count(const Param *param);                 // elements
 
 typedef enum Unit { UNIT_NONE, UNIT_EPOCHS, UNIT_STEPS, UNIT_SECONDS, UNIT_SHARE } Unit;
 typedef struct Duration { double amount; Unit unit; } Duration;
@@ -517,9 +520,9 @@ typedef struct Program {                // of one graph: training, evaluation or
 Program *program_of_graph(Model *model, Graph *graph, int64_t batch);
 void     plan_print(Text *text, const Program *program);            // `mlc plan`: peak, lives, lower bound
 void     params_place(Model *model);                                // offsets in the flat block: trainable by group, then the rest
+int64_t  params_end(const Model *model, bool deployed);             // elements of the flat block; deployed: as an object has it
 
 // codegen/: from programs to text. All deterministic.
-typedef struct Output { const char *name; const char *bytes; size_t length; } Output;      // a file to write
 void codegen_train(Text *c, Model *model, Program *train, Program *eval, Program *data);   // model.c of a training program (includes mlrt.h)
 void codegen_object(Text *c, Text *header, Model *model, Program *infer, Program *data, const char *weights_file);
 // data: the mapping of one sample, for m_prepare; NULL: none. weights_file: path for .incbin, holding the flat block of

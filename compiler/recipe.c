@@ -103,6 +103,14 @@ const InitialiserDef *initialiser_at(int i)
     return &row->def;
 }
 
+int64_t param_count(const Param *param)
+{
+    int64_t count = 1;
+    for (int i = 0; i < param->type.shape.rank; i++)
+        count *= size_value(param->type.shape.dim[i]);
+    return count;
+}
+
 #define FIND(Type, at)                                                          \
     for (int i = 0; at(i) != NULL; i++)                                         \
         if (strcmp(at(i)->name, name) == 0)                                     \

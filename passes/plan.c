@@ -53,11 +53,8 @@ static int64_t params_bytes(const Model *model, bool trainable_only)
     int64_t bytes = 0;
     for (int i = 0; i < model->params.count; i++) {
         const Param *param = model->params.at[i];
-        int64_t count = 1;
-        for (int k = 0; k < param->type.shape.rank; k++)
-            count *= size_value(param->type.shape.dim[k]);
         if (param->trainable || !trainable_only)
-            bytes += count * type_def(param->type.dtype)->bytes;
+            bytes += param_count(param) * type_def(param->type.dtype)->bytes;
     }
     return bytes;
 }

@@ -38,6 +38,18 @@ void params_place(Model *model)
     place_group(model, 0, false, offset);
 }
 
+int64_t params_end(const Model *model, bool deployed)
+{
+    int64_t end = 0;
+    for (int i = 0; i < model->params.count; i++) {
+        const Param *param = model->params.at[i];
+        int64_t last = param->offset + param_count(param);
+        if (last > end && !(deployed && param->train_only))
+            end = last;
+    }
+    return end;
+}
+
 // --- Sizes ----------------------------------------------------------------------------------------------------------------------
 
 // The batch is bounded by the recipe; every other named size says itself how large it may be.

@@ -214,7 +214,7 @@ static void put_word(FILE *out, const char *word)
     fputc('\'', out);
 }
 
-// The command of this session; those of earlier ones stay above it.
+// The command of this process; those of earlier ones stay above it.
 static MlrtStatus note_command(const MlrtFolder *folder, int argc, char **argv, MlrtError *error)
 {
     MlrtLog log;

@@ -9,11 +9,11 @@
 
 typedef struct MlrtProgress {
     bool    quiet, terminal, color;
-    double  begun, shown;               // seconds of the clock: start of this session, last line drawn
+    double  begun, shown;               // seconds of the clock: start of this process, last line drawn
     double  epoch_begun;
     double  waited;                     // seconds spent on gathering batches
-    int64_t first_step;                 // of this session
-    int64_t epoch_first;                // step with which this session's part of the epoch began
+    int64_t first_step;                 // of this process
+    int64_t epoch_first;                // step with which this process's part of the epoch began
     bool    drawn;                      // a line stands there that is not ended
     const char *unit;                   // "img/s", "rows/s"
 } MlrtProgress;

@@ -4,16 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
-packages="gcc cmake make flex bison zlib1g-dev libxxhash-dev"
-missing=""
-for p in $packages; do dpkg -s "$p" >/dev/null 2>&1 || missing="$missing $p"; done
-if [ -n "$missing" ]; then
-    echo "installing:$missing"
-    if ! { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $missing >/dev/null; }; then
-        echo "please install: apt-get install$missing" >&2
-        exit 1
-    fi
-fi
+bash packages.sh gcc cmake make flex bison zlib1g-dev libxxhash-dev || exit 1
 echo "building mlc"
 { cmake -S . -B build && cmake --build build -j2 --target mlc --target mlrt; } >build-log.txt 2>&1 || { tail -n 30 build-log.txt; exit 1; }
 cd samples/digits

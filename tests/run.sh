@@ -2,16 +2,7 @@
 # Installs what is missing, builds, and runs all tests. The last line counts them.
 set -u
 cd "$(dirname "$0")/.." || exit 3
-packages="gcc cmake make flex bison pkgconf zlib1g-dev libxxhash-dev libmpfr-dev strace"
-missing=""
-for p in $packages; do dpkg -s "$p" >/dev/null 2>&1 || missing="$missing $p"; done
-if [ -n "$missing" ]; then
-    echo "installing:$missing"
-    if ! { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $missing >/dev/null; }; then
-        echo "please install: apt-get install$missing" >&2
-        exit 1
-    fi
-fi
+bash packages.sh gcc cmake make flex bison pkgconf zlib1g-dev libxxhash-dev libmpfr-dev strace || exit 1
 cmake -S . -B build >build-log.txt 2>&1 && cmake --build build -j2 >>build-log.txt 2>&1 || { tail -n 40 build-log.txt; exit 1; }
 ctest --test-dir build --output-on-failure | tee build/ctest.txt
 total=$(sed -n 's/.*tests failed out of \([0-9]*\)$/\1/p' build/ctest.txt)

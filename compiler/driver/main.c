@@ -167,7 +167,7 @@ static int verb_inspect(Command *command)
     int64_t total = 0;
     for (int i = 0; i < model->params.count; i++) {
         const Param *p = model->params.at[i];
-        int64_t count = size_value(shape_count(&command->cx, &p->type.shape));
+        int64_t count = param_count(p);
         printf("%-40s %-24s %12lld%s\n", p->path, type_text(&command->cx, &p->type), (long long)count,
                p->role == ROLE_BUFFER ? "  buffer" : "");
         total += p->role == ROLE_BUFFER ? 0 : count;
@@ -210,7 +210,7 @@ static int compile_train(Command *command, Model *model)
 static const MlrtTensor *weights_find(const MlrtTensors *tensors, const Command *command, const Param *param)
 {
     const MlrtTensor *tensor = mlrt_safetensors_find(tensors, param->path);
-    int64_t count = size_value(shape_count((Context *)&command->cx, &param->type.shape));
+    int64_t count = param_count(param);
     const char *fault = tensor == NULL                                         ? "is missing"
                       : tensor->type != MLRT_f32                               ? "is not f32"
                       : tensor->rank != param->type.shape.rank                 ? "has another rank"
@@ -235,13 +235,8 @@ static bool weights_write(Command *command, const Model *model, const char *path
         fprintf(stderr, "mlc: error: %s\n", error.text);
         return false;
     }
-    int64_t end = 0;
+    int64_t end = params_end(model, true);
     bool good = true;
-    for (int i = 0; i < model->params.count; i++) {
-        const Param *param = model->params.at[i];
-        int64_t last = param->offset + size_value(shape_count(&command->cx, &param->type.shape));
-        end = !param->train_only && last > end ? last : end;
-    }
     char *block = arena_alloc_array(command->cx.arena, sizeof(float), end);
     for (int i = 0; good && i < model->params.count; i++) {
         const Param *param = model->params.at[i];

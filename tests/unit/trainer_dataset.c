@@ -7,18 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "check.h"
+
 #include "../../runtime/dataset.h"
-
-static int failures;
-
-static void check(bool holds, const char *what, int line)
-{
-    if (!holds) {
-        printf("line %d: %s\n", line, what);
-        failures++;
-    }
-}
-#define CHECK(condition) check(condition, #condition, __LINE__)
 
 static MlrtError error;
 

@@ -5,23 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
+
 #include "../../runtime/engine.h"
 #include "../../runtime/init.h"
 #include "../../runtime/metrics.h"
 #include "../../runtime/random.h"
 #include "../../runtime/schedule.h"
 #include "../../runtime/split.h"
-
-static int failures;
-
-static void check(bool holds, const char *what, int line)
-{
-    if (!holds) {
-        printf("line %d: %s\n", line, what);
-        failures++;
-    }
-}
-#define CHECK(condition) check(condition, #condition, __LINE__)
 
 static bool near(double a, double b, double tolerance) { return fabs(a - b) <= tolerance; }
 
