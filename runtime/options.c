@@ -130,6 +130,12 @@ static MlrtStatus check_together(const MlrtOptions *o, MlrtError *error)
                          o->run.given ? "run" : "weights");
     if (o->out.given && !o->predict.given)
         return mlrt_fail(error, MLRT_BAD_USAGE, "--out goes with --predict");
+    if (o->json.given && !o->benchmark.given)
+        return mlrt_fail(error, MLRT_BAD_USAGE, "--json goes with --benchmark");
+    if (o->benchmark.given && (o->resume.given || o->eval.given || o->predict.given || o->init_only.given || o->dry_run.given))
+        return mlrt_fail(error, MLRT_BAD_USAGE, "--benchmark is a mode of its own: leave --%s out",
+                         o->resume.given ? "resume" : o->eval.given ? "eval" : o->predict.given ? "predict" :
+                         o->init_only.given ? "init-only" : "dry-run");
     if (o->epochs.given && o->steps.given)
         return mlrt_fail(error, MLRT_BAD_USAGE, "--epochs and --steps exclude each other");
     if (o->threads.given && o->threads.whole > 1024)

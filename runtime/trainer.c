@@ -87,7 +87,7 @@ static MlrtStatus open_pool(MlrtSession *s, MlrtError *error)
 static MlrtStatus open_data(MlrtSession *s, MlrtError *error)
 {
     const MlrtOptions *o = &s->options;
-    if (o->init_only.given)
+    if (o->init_only.given || o->benchmark.given)
         return MLRT_OK;
     if (o->predict.given)
         return mlrt_dataset_open_rows(&s->data, &s->settings, o->predict.text, s->codes, s->argv[0], s->pool, error);
@@ -141,6 +141,8 @@ static MlrtStatus run_mode(MlrtSession *s, MlrtError *error)
     const MlrtOptions *o = &s->options;
     if (o->init_only.given)
         return write_initial(s, error);
+    if (o->benchmark.given)
+        return mlrt_benchmark(s, error);
     if (o->eval.given)
         return mlrt_evaluate(s, error);
     if (o->predict.given)

@@ -31,6 +31,7 @@ typedef struct MlrtSession {
 // The modes. Each reports its progress, leaves `error` filled and returns the status where it fails.
 MlrtStatus mlrt_train(MlrtSession *session, MlrtError *error);
 MlrtStatus mlrt_dry_run(MlrtSession *session, MlrtError *error);
+MlrtStatus mlrt_benchmark(MlrtSession *session, MlrtError *error);
 MlrtStatus mlrt_evaluate(MlrtSession *session, MlrtError *error);
 MlrtStatus mlrt_predict(MlrtSession *session, MlrtError *error);
 

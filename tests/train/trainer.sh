@@ -52,6 +52,18 @@ test_learns() {
     [ "$(readlink runs/latest)" = digits-1 ] || fail "runs/latest"
 }
 
+test_benchmark() {
+    mkdir bench
+    (cd bench && ../digits --benchmark 5 --json --threads 1) >out.txt 2>err.txt || fail "--benchmark: $(cat err.txt)"
+    grep -qxE '\{"model":"digits","threads":1,"batch":[0-9]+,"steps":5(,"(start|min|median|p99)_ms":[0-9.e-]+){4},"planned_bytes":[0-9]+,"peak_kb":[0-9]+\}' out.txt ||
+        fail "--json: $(cat out.txt)"
+    rmdir bench || fail "--benchmark wrote a file"
+    expect 0 '7 steps of' ./digits --benchmark 7
+    expect 2 'leave --eval out' ./digits --benchmark 7 --eval
+    expect 2 '--json goes with --benchmark' ./digits --json
+    expect 5 'the loss is' ./digits --benchmark 1000 --set optimizer.lr=1e30
+}
+
 test_threads() {
     local threads
     for threads in 1 2 8; do
@@ -308,7 +320,7 @@ test_start_up() {
 }
 
 build
-for test_name in ${*:-learns threads stop_and_resume kill kill_points failed_calls rules nan checkpoints init_only predict data usage full_disk allocations start_up}; do
+for test_name in ${*:-learns threads stop_and_resume kill kill_points failed_calls rules nan checkpoints init_only predict data usage benchmark full_disk allocations start_up}; do
     before=$failures
     "test_$test_name"
     [ $before = $failures ] && echo "ok   $test_name"
