@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "number.h"
+
 MlrtPath mlrt_folder_file(const MlrtFolder *folder, const char *name)
 {
     MlrtPath path;
@@ -263,25 +265,71 @@ static MlrtStatus metrics_header(MlrtFolder *folder, const MlrtModel *model, Mlr
     return mlrt_log_line(&folder->metrics, error, "%s", line);
 }
 
-MlrtStatus mlrt_folder_open_logs(MlrtFolder *folder, const MlrtModel *model, const MlrtState *state, const char *trace,
+// The step that a line is of: {"step":12,… or 12,…; -1 for others, such as a header.
+static int64_t line_step(const char *line, size_t length)
+{
+    static const char key[] = "{\"step\":";
+    size_t skip = length > sizeof key - 1 && memcmp(line, key, sizeof key - 1) == 0 ? sizeof key - 1 : 0, digits = skip;
+    while (digits < length && line[digits] >= '0' && line[digits] <= '9')
+        digits++;
+    int64_t step = -1;
+    if (digits > skip && mlrt_number_i64(line + skip, digits - skip, &step) != MLRT_NUMBER_OK)
+        step = -1;
+    return step;
+}
+
+// The number behind "seconds": in a line; false if it has none.
+static bool line_seconds(const char *line, size_t length, double *seconds)
+{
+    static const char key[] = "\"seconds\":";
+    for (size_t i = 0; i + sizeof key - 1 < length; i++)
+        if (memcmp(line + i, key, sizeof key - 1) == 0) {
+            const char *number = line + i + sizeof key - 1;
+            size_t digits = 0;
+            while (number + digits < line + length && strchr(".0123456789", number[digits]))
+                digits++;
+            return mlrt_number_f64(number, digits, seconds) == MLRT_NUMBER_OK;
+        }
+    return false;
+}
+
+// Opens a log and keeps its lines up to `step`, which it finds from the end. *seconds, if there is one to fill: what the last
+// kept line with a time says.
+static MlrtStatus open_log(MlrtLog *log, const char *path, int64_t step, double *seconds, MlrtError *error)
+{
+    MlrtFile file = {0};
+    uint64_t keep = 0;
+    if (step > 0 && access(path, F_OK) == 0) {
+        MlrtStatus status = mlrt_file_open(path, &file, error);
+        if (status != MLRT_OK)
+            return status;
+        const char *text = (const char *)file.at;
+        bool timed = !seconds;
+        for (size_t end = file.bytes, from; end > 0 && !(keep > 0 && timed); end = from) {
+            for (from = end - 1; from > 0 && text[from - 1] != '\n'; from--)
+                ;
+            bool whole = text[end - 1] == '\n';
+            if (keep == 0 && whole && line_step(text + from, end - from) <= step)
+                keep = end;
+            if (keep > 0 && !timed)
+                timed = line_seconds(text + from, end - from, seconds);
+        }
+        mlrt_file_close(&file);
+    }
+    return mlrt_log_open(log, path, keep, error);
+}
+
+MlrtStatus mlrt_folder_open_logs(MlrtFolder *folder, const MlrtModel *model, int64_t step, const char *trace, double *seconds,
                                  MlrtError *error)
 {
-    MlrtPath log = mlrt_folder_file(folder, "log.jsonl"), metrics = mlrt_folder_file(folder, "metrics.csv");
-    MlrtStatus status = mlrt_log_open(&folder->log, log.text, (uint64_t)state->log_bytes, error);
+    MlrtStatus status = open_log(&folder->log, mlrt_folder_file(folder, "log.jsonl").text, step, seconds, error);
     if (status == MLRT_OK)
-        status = mlrt_log_open(&folder->metrics, metrics.text, (uint64_t)state->metrics_bytes, error);
+        status = open_log(&folder->metrics, mlrt_folder_file(folder, "metrics.csv").text, step, NULL, error);
     if (status == MLRT_OK && folder->metrics.bytes == 0)
         status = metrics_header(folder, model, error);
     if (status == MLRT_OK && trace)
-        status = mlrt_log_open(&folder->trace, trace, (uint64_t)state->trace_bytes, error);
+        status = open_log(&folder->trace, trace, step, NULL, error);
     return status;
-}
-
-void mlrt_folder_note_logs(const MlrtFolder *folder, MlrtState *state)
-{
-    state->log_bytes = (int64_t)folder->log.bytes;
-    state->metrics_bytes = (int64_t)folder->metrics.bytes;
-    state->trace_bytes = (int64_t)folder->trace.bytes;
 }
 
 void mlrt_folder_close(MlrtFolder *folder)

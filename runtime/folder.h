@@ -23,10 +23,10 @@ MlrtStatus mlrt_folder_find(MlrtFolder *folder, const char *path, MlrtError *err
 MlrtStatus mlrt_folder_describe(const MlrtFolder *folder, const MlrtSettings *settings, int threads, int argc, char **argv,
                                 MlrtError *error);
 
-// Opens the logs, keeping what the state says was written when it was saved. `trace`: the file of --log, or NULL.
-MlrtStatus mlrt_folder_open_logs(MlrtFolder *folder, const MlrtModel *model, const MlrtState *state, const char *trace,
+// Opens the logs and keeps their lines up to `step`: what an earlier session wrote after its last checkpoint is done again.
+// *seconds: the time of training that these lines speak of. `trace`: the file of --log, or NULL.
+MlrtStatus mlrt_folder_open_logs(MlrtFolder *folder, const MlrtModel *model, int64_t step, const char *trace, double *seconds,
                                  MlrtError *error);
-void mlrt_folder_note_logs(const MlrtFolder *folder, MlrtState *state);
 void mlrt_folder_close(MlrtFolder *folder);
 
 // Keeps the `count` newest weights/step-N.safetensors.

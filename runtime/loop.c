@@ -25,7 +25,7 @@ typedef struct Loop {
     int64_t      saved_step;                                // that the newest checkpoint is of, -1: none yet
     int64_t      rows;                                      // of the batch in work
     double       loss, lr, norm;
-    double       begun, seconds_before;                     // clock at the start; state.seconds then
+    double       begun, seconds_before;                     // clock at the start; s->seconds then
     bool         stop;
 } Loop;
 
@@ -78,13 +78,12 @@ static void next_epoch(Loop *l)
 
 static MlrtSaved saved_of(const MlrtSession *s) { return (MlrtSaved){&s->engine, &s->data, &s->settings, &s->state}; }
 
-static void note_time(Loop *l) { l->s->state.seconds = l->seconds_before + (mlrt_clock_now() - l->begun); }
+static void note_time(Loop *l) { l->s->seconds = l->seconds_before + (mlrt_clock_now() - l->begun); }
 
 static MlrtStatus save_last(Loop *l)
 {
     MlrtSession *s = l->s;
     note_time(l);
-    mlrt_folder_note_logs(&s->folder, &s->state);
     MlrtSaved what = saved_of(s);
     MlrtStatus status = mlrt_checkpoint_save(mlrt_folder_file(&s->folder, "weights/last.safetensors").text, &what, l->error);
     if (status == MLRT_OK) {
@@ -92,6 +91,15 @@ static MlrtStatus save_last(Loop *l)
         l->saved_step = s->state.step;
     }
     return status;
+}
+
+// Between evaluations the time is noted as well, in the log: a session that goes on reads it there.
+static MlrtStatus save_between(Loop *l)
+{
+    note_time(l);
+    MlrtStatus status = mlrt_log_line(&l->s->folder.log, l->error, "{\"step\":%" PRId64 ",\"seconds\":%.3f}", l->s->state.step,
+                                      l->s->seconds);
+    return status == MLRT_OK ? save_last(l) : status;
 }
 
 static MlrtStatus save_best(Loop *l)
@@ -169,8 +177,8 @@ static MlrtStatus log_evaluation(Loop *l, double train_loss, const MlrtScores *s
             used = append(line, sizeof line, used, ",\"valid_%s\":%s", s->model->metric[i].name, json(scores->metric[i]).text);
         wide = append(csv, sizeof csv, wide, ",%.9g", scored ? scores->metric[i] : NAN);
     }
-    MlrtStatus status = mlrt_log_line(&s->folder.log, l->error, "%s,\"seconds\":%.3f}", line, s->state.seconds);
-    return status == MLRT_OK ? mlrt_log_line(&s->folder.metrics, l->error, "%s,%.3f", csv, s->state.seconds) : status;
+    MlrtStatus status = mlrt_log_line(&s->folder.log, l->error, "%s,\"seconds\":%.3f}", line, s->seconds);
+    return status == MLRT_OK ? mlrt_log_line(&s->folder.metrics, l->error, "%s,%.3f", csv, s->seconds) : status;
 }
 
 // --- evaluation --------------------------------------------------------------------------------------------------------
@@ -236,7 +244,7 @@ static void show_evaluation(Loop *l, double train_loss, const MlrtScores *scores
     for (int i = 0; i < s->model->n_metrics && scored; i++)
         if (isfinite(scores->metric[i]))
             used = append(line, sizeof line, used, "  %s %.4f", s->model->metric[i].name, scores->metric[i]);
-    mlrt_progress_line(&s->progress, "%s  %s%s", line, mlrt_text_time(s->state.seconds).text, is_best ? "  best" : "");
+    mlrt_progress_line(&s->progress, "%s  %s%s", line, mlrt_text_time(s->seconds).text, is_best ? "  best" : "");
 }
 
 // Pictures are for people: every two seconds will do.
@@ -288,7 +296,7 @@ static MlrtStatus diverged(Loop *l)
     const char *what = culprit && culprit->op ? culprit->op : "sum of the gradients' squares";
     bool good = mlrt_all_finite(s->engine.param, s->model->param_count);
     if (good)
-        good = save_last(l) == MLRT_OK;
+        good = save_between(l) == MLRT_OK;
     return mlrt_fail(l->error, MLRT_DIVERGED,
                      "step %" PRId64 ": %s (%s) gave a value that is not finite (loss %g, gradient norm %g, lr %.3g); "
                      "%s are in %s/weights; try a lower optimizer.lr, or clip=norm(1)",
@@ -344,14 +352,14 @@ static MlrtStatus after_step(Loop *l)
     if (s->state.step >= s->clock.all_steps || is_due(s->state.step, l->evaluate_every, l->evaluated, l->evaluate_seconds))
         status = evaluate(l);
     else if (is_due(s->state.step, l->save_every, l->saved, l->save_seconds))
-        status = save_last(l);
+        status = save_between(l);
     return status;
 }
 
 static MlrtStatus stopped(Loop *l)
 {
     MlrtSession *s = l->s;
-    MlrtStatus status = l->saved_step == s->state.step ? MLRT_OK : save_last(l);
+    MlrtStatus status = l->saved_step == s->state.step ? MLRT_OK : save_between(l);
     if (status != MLRT_OK)
         return status;
     return mlrt_fail(l->error, MLRT_STOPPED,
@@ -385,7 +393,7 @@ static void set_interval(MlrtDuration duration, const MlrtClock *clock, int64_t 
 
 static Loop loop_of(MlrtSession *s, MlrtError *error)
 {
-    Loop l = {.s = s, .error = error, .saved_step = -1, .begun = mlrt_clock_now(), .seconds_before = s->state.seconds};
+    Loop l = {.s = s, .error = error, .saved_step = -1, .begun = mlrt_clock_now(), .seconds_before = s->seconds};
     const MlrtRecipe *r = &s->settings.recipe;
     MlrtDuration epoch = {1, MLRT_EPOCHS};
     set_interval(r->evaluate.unit == MLRT_NONE ? epoch : r->evaluate, &s->clock, &l.evaluate_every, &l.evaluate_seconds);
@@ -438,7 +446,7 @@ static MlrtStatus open_folder(MlrtSession *s, MlrtError *error)
     }
     if (status == MLRT_OK)
         status = mlrt_folder_describe(&s->folder, &s->settings, mlrt_pool_threads(s->pool), s->argc, s->argv, error);
-    return status == MLRT_OK ? mlrt_folder_open_logs(&s->folder, s->model, &s->state, o->log.text, error) : status;
+    return status == MLRT_OK ? mlrt_folder_open_logs(&s->folder, s->model, s->state.step, o->log.text, &s->seconds, error) : status;
 }
 
 // best, last, the kept ones, and one that is being written beside them.
@@ -483,7 +491,7 @@ static void show_end(const MlrtSession *s, const MlrtResult *result, const char 
     char best_digest[33];
     mlrt_weights_digest(&s->engine, best_digest);
     printf("%s: %s steps, %.4g epochs in %s\n", s->model->name, mlrt_text_count(s->state.step).text, exact_epoch(s),
-           mlrt_text_time(s->state.seconds).text);
+           mlrt_text_time(s->seconds).text);
     if (s->state.best_step)
         printf("best at epoch %" PRId64 ", step %s, by %s: %.6g\n", s->state.best_epoch, mlrt_text_count(s->state.best_step).text,
                is_loss(r->keep_by) ? "loss" : r->keep_by, s->state.best);
@@ -498,8 +506,9 @@ static void show_end(const MlrtSession *s, const MlrtResult *result, const char 
 static MlrtStatus write_reports(MlrtSession *s, const MlrtResult *result, MlrtError *error)
 {
     MlrtStatus status = mlrt_report_html(&s->folder, &s->engine, &s->data, &s->settings, result, error);
-    return status == MLRT_OK ? mlrt_report_card(&s->folder, &s->engine, &s->data, &s->settings, &s->state, result, error)
-                             : status;
+    if (status == MLRT_OK)
+        status = mlrt_report_card(&s->folder, &s->engine, &s->data, &s->settings, &s->state, s->seconds, result, error);
+    return status;
 }
 
 // The last weights are saved for good, then everything is scored with the best ones.

@@ -379,7 +379,7 @@ static void put_card_metrics(FILE *out, const MlrtDataset *data, const MlrtResul
 }
 
 static void put_card(FILE *out, const MlrtEngine *e, const MlrtDataset *data, const MlrtSettings *settings,
-                     const MlrtState *state, const MlrtResult *result)
+                     const MlrtState *state, double seconds, const MlrtResult *result)
 {
     const MlrtModel *m = e->model;
     char digest[33];
@@ -394,19 +394,19 @@ static void put_card(FILE *out, const MlrtEngine *e, const MlrtDataset *data, co
     fprintf(out,
             "Trained by %s from `%s` (kept here as `model.net`) with the recipe in `config.yaml`, for %" PRId64
             " epochs in %s.\n",
-            settings->recipe.optimizer, m->path, state->epoch, mlrt_text_time(state->seconds).text);
+            settings->recipe.optimizer, m->path, state->epoch, mlrt_text_time(seconds).text);
     fputs("`weights/best.safetensors` holds the parameters under their names; `report.html` shows how training went.\n\n"
           "The licence above is empty: say what may be done with these weights, and what data they were made from.\n", out);
 }
 
 MlrtStatus mlrt_report_card(const MlrtFolder *folder, const MlrtEngine *e, const MlrtDataset *data, const MlrtSettings *settings,
-                            const MlrtState *state, const MlrtResult *result, MlrtError *error)
+                            const MlrtState *state, double seconds, const MlrtResult *result, MlrtError *error)
 {
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
     if (out)
-        put_card(out, e, data, settings, state, result);
+        put_card(out, e, data, settings, state, seconds, result);
     MlrtStatus status = MLRT_OK;
     if (!out || fclose(out) != 0)
         status = mlrt_fail_memory(error, bytes, "README.md");

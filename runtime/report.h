@@ -19,6 +19,7 @@ MlrtStatus mlrt_report_html(const MlrtFolder *folder, const MlrtEngine *engine, 
 
 // README.md: the model card.
 MlrtStatus mlrt_report_card(const MlrtFolder *folder, const MlrtEngine *engine, const MlrtDataset *data,
-                            const MlrtSettings *settings, const MlrtState *state, const MlrtResult *result, MlrtError *error);
+                            const MlrtSettings *settings, const MlrtState *state, double seconds,
+                            const MlrtResult *result, MlrtError *error);
 
 #endif

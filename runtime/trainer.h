@@ -18,6 +18,7 @@ typedef struct MlrtSession {
     MlrtDataset   data;
     MlrtEngine    engine;
     MlrtState     state;
+    double        seconds;              // of training and evaluation, all sessions of this run together
     MlrtFolder    folder;
     MlrtTensors   weights;              // the file that the session begins with; texts of settings point into it
     char          weights_path[1200];

@@ -92,6 +92,9 @@ test_stop_and_resume() {
     same whole.jsonl parts.jsonl
     same <(cut -d, -f1-6 whole/metrics.csv) <(cut -d, -f1-6 parts/metrics.csv)
     cmp -s <(grep -v seconds whole/log.jsonl) <(grep -v seconds parts/log.jsonl) || fail "log.jsonl after resuming"
+    same whole/weights/last.safetensors parts/weights/last.safetensors
+    same whole/weights/best.safetensors parts/weights/best.safetensors
+    awk -F, 'NR > 1 { bad += $NF < before; before = $NF } END { exit bad > 0 }' parts/metrics.csv || fail "the time went back when resuming"
     expect 2 'has done all its' ./digits --resume parts
     expect 0 'best weights' ./digits --resume parts --epochs 401 --quiet
 }
@@ -121,6 +124,7 @@ test_kill() {
     [ "$(last_digest whole.txt)" = "$(last_digest killed.txt)" ] || fail "weights after $n kills: $(cat killed.txt)"
     [ ! -s whole.jsonl ] || same whole.jsonl killed.jsonl
     [ -z "$(ls killed/weights | grep tmp)" ] || fail "temporaries are left"
+    cmp -s <(grep -v seconds whole/log.jsonl) <(grep -v seconds killed/log.jsonl) || fail "log.jsonl after $n kills"
     echo "  $n kills"
 }
 
