@@ -47,11 +47,15 @@ typedef struct TypeDef { const char *name; int bytes; TypeKind kind; const char 
 const TypeDef *type_def(DType type);
 DType type_find(const char *name);                      // TYPE_NONE if there is none of that name
 bool  type_is_float(DType type);
+double  type_round(DType type, double x);               // to the nearest value of a float type, ties to even
+int64_t type_whole(DType type, double x);               // the whole part, the nearest value of an integer type where it is outside, 0 for NaN
+int64_t type_wrap(DType type, int64_t n);               // two's complement, cut to the type's width; of a bool: n != 0
 
 // --- Sizes (size.c): integers known when compiling, or polynomials over named sizes ---------------------------------------
 //
 // A Size is immutable and kept in one normal form (a sum of products of atoms; an atom is a symbol or a floor division),
-// so two sizes are the same if size_equal says so, and only then. A symbol equals only itself.
+// so two sizes are the same if size_equal says so, and only then. A symbol equals only itself. What does not fit into 64 bits
+// or has too many terms becomes a size that is not valid and equals nothing; graph_call refuses it.
 
 typedef struct Symbol { const char *name; int64_t bound; bool batch; int id; } Symbol;     // bound 0: none is known
 typedef struct SizeForm SizeForm;
@@ -64,12 +68,13 @@ Size size_minus(Context *cx, Size a, Size b);
 Size size_times(Context *cx, Size a, Size b);
 Size size_floordiv(Context *cx, Size a, int64_t b);     // b > 0
 Size size_ceildiv(Context *cx, Size a, int64_t b);
-Size size_over(Context *cx, Size a, Size b);            // exact quotient, or NULL where it is not whole
+Size size_over(Context *cx, Size a, Size b);            // exact quotient, or NULL where it is not one
+bool size_valid(Size a);
 bool size_equal(Size a, Size b);
 bool size_known(Size a, int64_t *n);                    // true if it is a number
 int64_t size_value(Size a);                             // the number; a bug if it is none
-bool size_upper(Size a, int64_t *n);                    // its largest value under the symbols' bounds; false if unbounded
-int64_t size_at(Size a, const int64_t *symbols);        // with values by Symbol id
+bool size_upper(Size a, int64_t *n);                    // its largest value under the symbols' bounds, or more; false if unbounded
+int64_t size_at(Size a, const int64_t *symbols);        // with values by Symbol id; INT64_MAX if it does not fit
 int  size_symbols(Size a, const Symbol **symbols, int room);       // the symbols in it
 void size_print(Text *text, Size a);                    // 16 * H, floor(W / 4), N
 
@@ -77,13 +82,14 @@ typedef struct Shape { int rank; Size dim[RANK_MAX]; } Shape;
 typedef struct Type { DType dtype; Shape shape; } Type;
 
 bool shape_equal(const Shape *a, const Shape *b);
+bool type_equal(const Type *a, const Type *b);
 Size shape_count(Context *cx, const Shape *shape);      // product of all dims; 1 for rank 0
 bool shape_broadcast(Context *cx, const Shape *a, const Shape *b, Shape *out);  // numpy's rule; false if they do not fit
 Type type_of(DType dtype, int rank, const Size *dims);
 void type_print(Text *text, const Type *type);          // f32[N, 64]
 const char *type_text(Context *cx, const Type *type);
 
-// --- Scalar formulas (expr.c, prims.def) ---------------------------------------------------------------------------------
+// --- Scalar formulas (expr.c, expr_text.c, prims.def) ---------------------------------------------------------------------------------
 
 typedef enum PrimId {
 #define PRIM(name, operands, result, c, da, db) PRIM_##name,
@@ -92,7 +98,7 @@ typedef enum PrimId {
     PRIM_COUNT
 } PrimId;
 
-typedef struct PrimDef { const char *name; int operands; enum { PRIM_SAME, PRIM_BOOL, PRIM_KEEP } result; const char *c, *d[2]; } PrimDef;
+typedef struct PrimDef { const char *name; int operands; enum { PRIM_SAME, PRIM_BOOL, PRIM_KEEP, PRIM_F32 } result; const char *c, *d[2]; } PrimDef;
 const PrimDef *prim_def(PrimId prim);
 
 typedef enum ExprKind {
@@ -124,17 +130,20 @@ struct Expr {
 Expr *expr_number(Context *cx, DType type, double number);
 Expr *expr_whole(Context *cx, int64_t whole);                       // an i64
 Expr *expr_index(Context *cx, int var);                             // an i64
-Expr *expr_size(Context *cx, Size size);
+Expr *expr_size(Context *cx, Size size);                            // a number where it is known
+Expr *expr_arg(Context *cx, DType type, int arg);
 Expr *expr_local(Context *cx, DType type, int var);
 Expr *expr_load(Context *cx, Value *value, int count, Expr *const *index);
-Expr *expr_prim(Context *cx, PrimId prim, Expr *a, Expr *b, Expr *c);    // folds numbers; unused operands NULL
+Expr *expr_prim(Context *cx, PrimId prim, Expr *a, Expr *b, Expr *c);    // whole numbers fold; unused operands NULL
 Expr *expr_cast(Context *cx, DType type, Expr *a);
 // A formula over the op's input names and its numeric attributes ("max(x, 0)", "select(x > 0, x, slope * x)").
 // Its grammar: numbers, names, + - * / comparisons, prim calls. An error in it is a bug of the row.
 Expr *expr_parse(Context *cx, const char *formula, const char *const *names, Expr *const *values, int count);
 Expr *expr_derivative(Context *cx, Expr *formula, int arg);         // d formula / d EXPR_ARG arg, simplified; NULL if zero
-Expr *expr_substitute(Context *cx, Expr *e, Expr *(*leaf)(void *context, Expr *leaf), void *context);
-void  expr_print(Text *text, const Expr *e, const char *const *args);    // as expr_parse reads it
+Expr *expr_rewrite(Context *cx, Expr *e, Expr *(*at)(void *context, Expr *e), void *context);    // bottom up; `at` sees every node
+bool  expr_equal(const Expr *a, const Expr *b);
+void  expr_print(Text *text, const Expr *e, const char *const *args);    // as expr_parse reads it; args NULL: x0, x1, …
+void  number_print(Text *text, DType type, double number);          // the shortest text that reads back to the same value
 
 // --- Attributes ------------------------------------------------------------------------------------------------------------
 
@@ -309,6 +318,7 @@ struct Graph {
     LIST(Update)   updates;             // batch-norm statistics and the like
     LIST(Gradient) gradients;           // after grad: for every trainable parameter
     uint32_t       draws;               // random nodes made so far: each has a salt of its own
+    int            n_made;              // nodes made so far: their ids
 };
 
 Graph *graph_new(Context *cx, const char *name);
@@ -317,8 +327,17 @@ Value *graph_param(Graph *g, Param *param);             // the one value of that
 Value *graph_const(Graph *g, Type type, const void *data);
 // Checks the call by its row, infers types, adds the node. Out values in out[]; false after a diagnostic.
 bool   graph_call(Graph *g, OpCall *call, const char *scope, Value **out);
-void   graph_print(Text *text, const Graph *g);         // as .net text
-void   graph_dot(Text *text, const Graph *g);
+Value *graph_scratch(Graph *g, const char *name, Type type);       // a value that a kernel uses beside the nodes
+// All values that the graph names (outputs, metrics, losses, updates, gradients) become what `map` says.
+void   graph_map_wanted(Graph *g, Value *(*map)(void *context, Value *value), void *context);
+void   graph_replace(Graph *g, Value *from, Value *to); // everywhere `from` is used
+// Writes out the ops that are defined by others: those without a gradient rule, or that need none any more; with `all`, all of
+// them. now (may be NULL): by id of the values there were, what each has become. True if anything changed.
+bool   graph_expand(Graph *g, bool all, Value ***now);
+void   graph_print(Text *text, const Graph *g);         // print.c says how; graph_read reads it
+// The Graph that graph_print wrote, with parameters of its own. NULL and a message (with its line) in *error.
+Graph *graph_read(Context *cx, const char *text, const char **error);
+void   graph_dot(Text *text, const Graph *g);           // for Graphviz
 void   graph_verify(const Graph *g);                    // a bug, naming the node, if an invariant of its stage does not hold
 Graph *graph_copy(const Graph *g);
 void   graph_prune(Graph *g);                           // drops nodes that nothing wanted uses
@@ -333,13 +352,15 @@ Value *build_number(Builder *b, DType type, double number);
 Value *build_sum_to(Builder *b, Value *x, const Shape *shape);      // sums what broadcasting had repeated
 Value *build_reshape(Builder *b, Value *x, const Shape *shape);
 
-// --- Interpreter (eval.c): runs any Graph, as the rows say ------------------------------------------------------------------------
+// --- Interpreter (eval.c, eval_loop.c, tensor.c): runs any Graph, as the rows say ------------------------------------------------------------------------
 
 typedef struct Tensor { DType dtype; int rank; int64_t dim[RANK_MAX]; void *data; } Tensor;  // row-major; data in an arena
 Tensor *tensor_new(Arena *arena, DType dtype, int rank, const int64_t *dim);        // zeroed
 int64_t tensor_count(const Tensor *t);
 double  tensor_get(const Tensor *t, int64_t i);                     // any element type as a double
-void    tensor_set(Tensor *t, int64_t i, double x);                 // rounded to the type; integers truncate
+void    tensor_set(Tensor *t, int64_t i, double x);                 // rounded to the type; integers: type_whole
+int64_t tensor_get_whole(const Tensor *t, int64_t i);               // integers exactly
+void    tensor_set_whole(Tensor *t, int64_t i, int64_t n);          // wraps around
 
 typedef struct Eval {
     Arena   *arena;
@@ -349,7 +370,7 @@ typedef struct Eval {
     bool     in_double;                 // every float type is computed and stored as f64 (gradient checks)
     char    *error;                     // where it failed: index out of range, …
 } Eval;
-bool eval_graph(const Graph *g, Eval *eval);
+bool eval_graph(const Graph *g, Eval *eval);            // false with eval->error
 
 // --- Parameters and the recipe ---------------------------------------------------------------------------------------------------
 
@@ -481,6 +502,7 @@ Loop *loop_new(Context *cx, LoopKind kind);
 Loop *loop_for(Context *cx, int var, AxisMark mark, Expr *from, Expr *to);
 void  loop_add(Context *cx, Loop *parent, Loop *child);
 void  loop_print(Text *text, const Loop *loop, int depth);          // neutral text, for debugging and tests
+bool  node_compute(Context *cx, const Node *node, int output, Compute *out);    // compute.c; false: the op has no pull form
 Loop *loop_of_compute(Context *cx, const Compute *compute, Value *out);     // the plain nest
 bool  loop_run(const Loop *loop, Eval *eval);                       // interpreter of loop trees
 

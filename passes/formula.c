@@ -8,32 +8,7 @@
 
 #include "../compiler/ops/op.h"
 
-// --- Rewriting ------------------------------------------------------------------------------------------------------------
-
-static Expr *expr_with(Context *cx, const Expr *e, Expr *const *operand)
-{
-    if (e->kind == EXPR_PRIM) {
-        Expr *made = expr_prim(cx, e->prim, operand[0], e->count > 1 ? operand[1] : NULL, e->count > 2 ? operand[2] : NULL);
-        if (made->kind == EXPR_PRIM && made->prim == e->prim)
-            made->type = e->type;       // random: a float of two indices
-        return made;
-    }
-    Expr *copy = arena_copy(cx->arena, e, sizeof *e);
-    for (int i = 0; i < e->count; i++)
-        copy->operand[i] = operand[i];
-    return copy;
-}
-
-Expr *expr_rewrite(Context *cx, Expr *e, Expr *(*at)(void *context, Expr *e), void *context)
-{
-    Expr *operand[RANK_MAX] = {NULL};
-    bool changed = false;
-    for (int i = 0; i < e->count; i++) {
-        operand[i] = expr_rewrite(cx, e->operand[i], at, context);
-        changed |= operand[i] != e->operand[i];
-    }
-    return at(context, changed ? expr_with(cx, e, operand) : e);
-}
+// --- Substitution ----------------------------------------------------------------------------------------------------------
 
 typedef struct Places { int count; Expr *const *index; } Places;
 
@@ -130,41 +105,4 @@ bool op_reshapes(const OpDef *op)
         if (strcmp(op->name, names[i]) == 0)
             return true;
     return false;
-}
-
-// The element of an input that element (i0, …) of the output sees: broadcast axes are read at 0.
-static Expr *load_broadcast(Context *cx, Value *value, int rank)
-{
-    const Shape *shape = &value->type.shape;
-    Expr *index[RANK_MAX];
-    for (int i = 0; i < shape->rank; i++) {
-        int64_t n;
-        bool one = size_known(shape->dim[i], &n) && n == 1;
-        index[i] = one ? expr_whole(cx, 0) : expr_index(cx, i + rank - shape->rank);
-    }
-    return expr_load(cx, value, shape->rank, index);
-}
-
-typedef struct Arguments { Context *cx; const Node *node; int rank; } Arguments;
-
-static Expr *take_argument(void *context, Expr *e)
-{
-    const Arguments *arguments = context;
-    return e->kind == EXPR_ARG ? load_broadcast(arguments->cx, arguments->node->in[e->arg], arguments->rank) : e;
-}
-
-bool node_compute(Context *cx, const Node *node, int output, Compute *out)
-{
-    *out = (Compute){.rank = node->out[output]->type.shape.rank};
-    for (int i = 0; i < out->rank; i++)
-        out->extent[i] = node->out[output]->type.shape.dim[i];
-    if (node->op->compute != NULL) {
-        node->op->compute(cx, node, output, out);
-        return out->body != NULL;
-    }
-    Arguments arguments = {cx, node, out->rank};
-    Expr *formula = op_formula(cx, node);
-    if (formula != NULL)
-        out->body = expr_rewrite(cx, formula, take_argument, &arguments);
-    return out->body != NULL;
 }

@@ -37,14 +37,6 @@ int parts_for(double operations)
     return operations < 65536 ? 1 : parts < PARTS_MAX ? (int)parts : PARTS_MAX;
 }
 
-Value *graph_scratch(Graph *g, const char *name, Type type)
-{
-    Value *value = NEW(g->cx->arena, Value);
-    *value = (Value){.id = g->values.count, .kind = VALUE_RESULT, .name = name, .type = type};
-    LIST_ADD(g->cx->arena, g->values, value);
-    return value;
-}
-
 static bool extent_is(Size size, int64_t n)
 {
     int64_t known;

@@ -52,7 +52,6 @@ bool pass_memory(Work *work);
 
 typedef struct RuleDef { const char *name, *from, *to; } RuleDef;
 const RuleDef *rule_at(int i);                          // NULL behind the last
-void graph_replace(Graph *g, Value *from, Value *to);   // everywhere `from` is used
 
 void nodes_place(Graph *g, int first, int at);          // expand.c: appended nodes go to position `at`
 
@@ -91,10 +90,8 @@ const Choice *choice_of(Context *cx, const Node *node); // NULL: loops
 
 // --- Formulas (formula.c) ---------------------------------------------------------------------------------------------------------
 
-bool    node_compute(Context *cx, const Node *node, int output, Compute *out);      // false: the op has no pull form
 double  compute_visits(const Compute *compute);         // elements at the largest sizes
 double  size_largest(Size size);                        // as a double; the bounds are known
-Expr   *expr_rewrite(Context *cx, Expr *e, Expr *(*at)(void *context, Expr *e), void *context);    // bottom up; `at` sees every node
 Expr   *compute_at(Context *cx, const Compute *compute, Expr *const *index);        // the body at these indices
 Expr   *index_plus(Context *cx, Expr *a, Expr *b);
 Expr   *index_times(Context *cx, Expr *a, Size b);
@@ -108,7 +105,6 @@ bool    op_reshapes(const OpDef *op);                   // the elements stay whe
 // The loops that compute `out` by the formula; `parts` of them can run at the same time. May add scratch values to the graph.
 Loop *loops_of_compute(Work *work, const Compute *compute, Value *out, int *parts);
 int   parts_for(double operations);
-Value *graph_scratch(Graph *g, const char *name, Type type);
 
 // --- Memory (memory.c) ------------------------------------------------------------------------------------------------------------------
 

@@ -118,31 +118,6 @@ static Value *pattern_build(Builder *b, const Pattern *p, const Found *found)
 
 // --- Replacing --------------------------------------------------------------------------------------------------------------
 
-static void replace_named(NamedValue *at, int count, Value *from, Value *to)
-{
-    for (int i = 0; i < count; i++)
-        if (at[i].value == from)
-            at[i].value = to;
-}
-
-void graph_replace(Graph *g, Value *from, Value *to)
-{
-    for (int i = 0; i < g->nodes.count; i++)
-        for (int k = 0; k < g->nodes.at[i]->n_in; k++)
-            if (g->nodes.at[i]->in[k] == from)
-                g->nodes.at[i]->in[k] = to;
-    replace_named(g->outputs.at, g->outputs.count, from, to);
-    replace_named(g->metrics.at, g->metrics.count, from, to);
-    replace_named(g->auxiliary.at, g->auxiliary.count, from, to);
-    g->loss = g->loss == from ? to : g->loss;
-    for (int i = 0; i < g->updates.count; i++)
-        if (g->updates.at[i].value == from)
-            g->updates.at[i].value = to;
-    for (int i = 0; i < g->gradients.count; i++)
-        if (g->gradients.at[i].value == from)
-            g->gradients.at[i].value = to;
-}
-
 static bool same_type(const Value *a, const Value *b)
 {
     return a->type.dtype == b->type.dtype && shape_equal(&a->type.shape, &b->type.shape);
