@@ -369,6 +369,8 @@ static void read_node(Reader *r)
     Declared d[OUTPUTS_MAX];
     Value *out[OUTPUTS_MAX] = {NULL};
     int count = 0;
+    skip(r);
+    const char *start = r->at;
     do {
         if (count == OUTPUTS_MAX)
             fail(r, "more than %d outputs", OUTPUTS_MAX);
@@ -394,6 +396,8 @@ static void read_node(Reader *r)
         node->salt = (uint32_t)whole(r);
         r->g->draws = node->salt > r->g->draws ? node->salt : r->g->draws;
     }
+    const char *end = r->at;
+    r->at = start;                                      // where a mistake is shown
     if (count != node->n_out)
         fail(r, "%s has %d outputs", name, node->n_out);
     for (int i = 0; i < count; i++) {
@@ -402,6 +406,7 @@ static void read_node(Reader *r)
         out[i]->name = d[i].name;
         keep(r, &d[i], out[i]);
     }
+    r->at = end;
 }
 
 // --- What the graph names -------------------------------------------------------------------------------------------------------
