@@ -73,7 +73,7 @@ static void check_types(Check *check, const Node *node)
 
 static void check_plain(const Check *check, const Node *node)
 {
-    bool waits = node->op->grad != NULL && check->g->training && check->g->stage < STAGE_DIFFERENTIATED;
+    bool waits = node->op->grad != NULL && check->g->training && check->g->stage < STAGE_FUSED;     // expand2 comes after grad
     if (check->g->stage >= STAGE_PLAIN && node->op->expand != NULL && !waits)
         NODE_BUG(node, "it is not written out");
 }
