@@ -38,6 +38,8 @@ build() {
     $cc $flags -DSTRINGS "$model" "$TRAINER_LIB" -lz -lm -lpthread -o words || exit 1
     $cc $flags -DWIDE "$model" "$TRAINER_LIB" -lz -lm -lpthread -o wide || exit 1
     $cc $flags -DCOUNT_ALLOCATIONS "$model" "$root/tests/unit/trainer_alloc.c" "$TRAINER_LIB" -lz -lm -lpthread -o counting || exit 1
+    $cc $flags -DSTRINGS "$model" "$root/tests/unit/trainer_alloc.c" "$TRAINER_LIB" -lz -lm -lpthread -o counting-words || exit 1
+    $cc $flags "$model" "$root/tests/unit/trainer_fault.c" "$TRAINER_LIB" -lz -lm -lpthread -o faulty || exit 1
     cp "$root/samples/digits/optdigits.csv" digits.csv
 }
 
@@ -128,49 +130,55 @@ test_kill() {
     echo "  $n kills"
 }
 
-# Killed at each system call of saving, one after the other: what is there afterwards loads, and goes on to the same weights.
+# Killed at every system call of a resumed run that evaluates and saves twice, one after the other, and in the middle of every
+# write: what is there afterwards loads, and goes on to the same weights.
 test_kill_points() {
-    local call n code points=0
-    strace -o /dev/null true 2>/dev/null || { echo '  no strace here: left out'; return; }
+    local what n code points=0
     ./digits --run base --epochs 2 --quiet >/dev/null 2>&1 || fail "base"
     cp -r base straight
     ./digits --resume straight --epochs 4 --quiet >straight.txt 2>&1 || fail "straight"
-    for call in openat write fsync rename ftruncate unlink; do
-        for n in 1 2 3 4 5 6 7 8; do
+    for what in open:KILL write:KILL write:TORN fsync:KILL rename:KILL ftruncate:KILL close:KILL; do
+        for ((n = 1; n < 1000; n++)); do
             rm -rf point
             cp -r base point
-            { strace -f -qq -o /dev/null -e trace=$call -e inject=$call:signal=KILL:when=$((n * 3)) \
-                ./digits --resume point --epochs 4 --quiet >point.txt; } >/dev/null 2>&1
+            { FAULT=$what:$n ./faulty --resume point --epochs 4 --quiet >point.txt 2>&1; } 2>/dev/null
             code=$?
-            [ $code = 0 ] || [ $code = 137 ] || fail "$call $n: exit code $code: $(cat point.txt)"
+            [ $code = 0 ] || [ $code = 137 ] || fail "$what $n: exit code $code: $(cat point.txt)"
             [ $code = 0 ] && break
             points=$((points + 1))
             ./digits --resume point --epochs 4 --quiet >point.txt 2>&1 ||
-                grep -q 'has done all its' point.txt || { fail "$call $n: $(cat point.txt)"; continue; }
+                grep -q 'has done all its' point.txt || { fail "$what $n: $(cat point.txt)"; continue; }
             grep -q 'has done all its' point.txt && continue
-            [ "$(last_digest straight.txt)" = "$(last_digest point.txt)" ] || fail "$call $n: other weights"
+            [ "$(last_digest straight.txt)" = "$(last_digest point.txt)" ] || fail "$what $n: other weights"
+            same straight/weights/last.safetensors point/weights/last.safetensors
+            same <(cut -d, -f1-6 straight/metrics.csv) <(cut -d, -f1-6 point/metrics.csv)
         done
     done
+    [ $points -ge 100 ] || fail "only $points points"
     echo "  $points points"
 }
 
-# Each system call of saving fails once: an error or success, and the old checkpoint or the new one, whole.
+# Every system call of such a run fails once, each with several causes: an error that is said or success, no temporary left,
+# and the old checkpoint or the new one, whole.
 test_failed_calls() {
-    local what code points=0
-    strace -o /dev/null true 2>/dev/null || { echo '  no strace here: left out'; return; }
+    local what code n points=0
     [ -d base ] || ./digits --run base --epochs 2 --quiet >/dev/null 2>&1
-    for what in write:ENOSPC write:EIO write:EINTR fsync:EIO rename:EACCES openat:EMFILE close:EIO mmap:ENOMEM; do
-        for n in 2 5 9 14 20 27 35; do
+    for what in write:ENOSPC write:EDQUOT write:EINTR write:SHORT fsync:EIO rename:EACCES open:EMFILE open:EROFS close:EIO \
+        mmap:ENOMEM ftruncate:EIO; do
+        for ((n = 1; n < 1000; n++)); do
             rm -rf call
             cp -r base call
-            strace -f -qq -o /dev/null -e trace=${what%:*} -e inject=${what%:*}:error=${what#*:}:when=$n \
-                ./digits --resume call --epochs 4 --quiet >call.txt 2>&1
+            FAULT=$what:$n ./faulty --resume call --epochs 3 --quiet >call.txt 2>&1
             code=$?
-            [ $code -le 1 ] || [ $code = 127 ] || fail "$what $n: exit code $code: $(cat call.txt)"
+            [ $code -le 1 ] || fail "$what $n: exit code $code: $(cat call.txt)"
+            [ $code = 0 ] || grep -q 'error:' call.txt || fail "$what $n: no message: $(cat call.txt)"
+            ls call/weights | grep -q tmp && fail "$what $n: a temporary is left"
             ./digits --eval --weights call/weights/last.safetensors >eval.txt 2>&1 || fail "$what $n: $(cat call.txt eval.txt)"
+            grep -qx fault call.txt || break
             points=$((points + 1))
         done
     done
+    [ $points -ge 100 ] || fail "only $points points"
     echo "  $points points"
 }
 
@@ -282,32 +290,76 @@ test_full_disk() {
     same full/weights/last.safetensors before.st
     expect 0 '' ./digits --resume full --epochs 4 --quiet
     expect 1 'error:' bash -c 'ulimit -f 4; exec ./digits --init-only c.st'
+    head -n 50 digits.csv >rows.csv
     expect 1 'standard output' bash -c './digits --predict rows.csv --weights full/weights/last.safetensors >/dev/full'
 }
 
-# Every allocation fails once, and all from every one on: an error or success, never a crash, never a wrong success.
+# every_allocation SETUP COMMAND…: the 1st, 2nd, … allocation fails, alone and with all that follow, until there are no more:
+# an error that is said or success, never a crash. SETUP prepares what the command changes.
+every_allocation() {
+    local setup=$1 how n code
+    shift
+    for how in FAIL_AT FAIL_FROM; do
+        for ((n = 1; n < 2000; n++)); do
+            $setup
+            env $how=$n "$@" >alloc.txt 2>&1
+            code=$?
+            [ $code -le 1 ] || { fail "$how=$n $*: exit code $code: $(cat alloc.txt)"; break; }
+            [ $code = 0 ] || grep -q 'error:' alloc.txt || fail "$how=$n $*: no message"
+            grep -qx fault alloc.txt || break
+        done
+        [ $code = 0 ] || fail "$how $*: ended with $code without a fault"
+        echo "  $((n - 1)) allocations: $how $*"
+    done
+}
+
 test_allocations() {
-    local n=1 code reached=0
     head -n 100 digits.csv >few.csv
+    head -n 300 digits.csv >some.csv
     ./counting --run count --epochs 4 --set evaluate='1000 epochs' --quiet --log count.jsonl >/dev/null 2>count.txt
     grep -qx 'allocations in steps: 0' count.txt || fail "$(cat count.txt)"
-    while [ $reached -lt 3 ]; do
-        rm -rf alloc
-        env FAIL_AT=$n ./counting --run alloc --batch 16 --steps 3 --threads 2 --quiet --set data.path=few.csv >alloc.txt 2>&1
-        code=$?
-        [ $code -le 1 ] || { fail "allocation $n: exit code $code: $(cat alloc.txt)"; break; }
-        [ $code = 0 ] && grep -q 'best weights' alloc.txt && reached=$((reached + 1))
-        [ $code = 1 ] && reached=0
-        [ $code = 1 ] && ! grep -q 'error:' alloc.txt && fail "allocation $n: no message"
-        n=$((n + 1))
+    ./digits --run before --batch 16 --steps 3 --quiet --set data.path=few.csv >/dev/null 2>&1 || fail "before"
+    ./words --run spelt --batch 16 --steps 3 --quiet --set data.path=some.csv >/dev/null 2>&1 || fail "spelt"
+    fresh() { rm -rf alloc; }
+    again() { rm -rf alloc; cp -r before alloc; }
+    every_allocation fresh ./counting --run alloc --batch 16 --steps 3 --threads 2 --quiet --set data.path=few.csv --log alloc.jsonl
+    every_allocation fresh ./counting-words --run alloc --batch 16 --steps 3 --quiet --set data.path=some.csv
+    every_allocation again ./counting --resume alloc --steps 6 --quiet
+    every_allocation : ./counting --eval --weights before/weights/best.safetensors --set data.path=few.csv
+    every_allocation : ./counting-words --predict few.csv --weights spelt/weights/best.safetensors --out answers.csv
+    every_allocation : ./counting --init-only alloc.st
+    every_allocation : ./counting --help
+}
+
+# A file system of a few pages, where mounting one is allowed: wherever it fills up, the error is said, what was saved loads,
+# and with more room the run goes on to the same weights.
+test_small_disk() {
+    local size code full=0
+    unshare -rm mount -t tmpfs none /mnt 2>/dev/null || { echo '  no mounting here: left out'; return; }
+    ./digits --run roomy --epochs 6 --quiet --set evaluate='1 epoch' >roomy.txt 2>&1 || fail "with room"
+    mkdir -p disk
+    for size in 8 16 24 32 40 48 56 64 72 80 96 128; do
+        cat >small.sh <<END
+mount -t tmpfs -o size=${size}k none disk || exit 99
+./digits --run disk/run --epochs 6 --quiet >small.txt 2>&1
+echo \$? >small.code
+mount -o remount,size=10m disk || exit 99
+if [ -e disk/run/weights/last.safetensors ]; then
+    ./digits --eval --weights disk/run/weights/last.safetensors >eval.txt 2>&1 || exit 98
+    ./digits --resume disk/run --epochs 6 --quiet >more.txt 2>&1 || grep -q 'has done all its' more.txt || exit 97
+fi
+END
+        rm -f more.txt
+        unshare -rm bash small.sh || fail "$size KiB: $? $(cat small.txt eval.txt more.txt)"
+        code=$(cat small.code)
+        [ $code -le 1 ] || fail "$size KiB: exit code $code: $(cat small.txt)"
+        [ $code = 0 ] || grep -q 'No space left' small.txt || fail "$size KiB: $(cat small.txt)"
+        full=$((full + code))
+        [ ! -e more.txt ] || grep -q 'has done all its' more.txt || [ "$(last_digest more.txt)" = "$(last_digest roomy.txt)" ] ||
+            fail "$size KiB: other weights"
     done
-    for ((i = 1; i < n; i += 7)); do
-        rm -rf alloc
-        env FAIL_FROM=$i ./counting --run alloc --batch 16 --steps 3 --quiet --set data.path=few.csv >alloc.txt 2>&1
-        code=$?
-        [ $code -le 1 ] || fail "allocations from $i: exit code $code: $(cat alloc.txt)"
-    done
-    echo "  $n allocations"
+    [ $full -ge 5 ] && [ $code = 0 ] || fail "$full of 12 sizes were too small, the last ended with $code"
+    echo "  $full sizes were too small"
 }
 
 test_start_up() {

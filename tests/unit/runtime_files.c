@@ -664,6 +664,7 @@ int main(void)
     test_table();
     check_allocations("table", load_table);
     check_allocations("safetensors reader", load);
+    check_allocations("safetensors writer", save);
     check_allocations("npy writer", save_array);
     check_allocations("log", open_log);
     char command[128];
