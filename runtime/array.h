@@ -21,6 +21,10 @@ MlrtStatus mlrt_idx_open(const char *path, MlrtArray *array, MlrtError *error);
 MlrtStatus mlrt_idx_parse(MlrtFile file, MlrtArray *array, MlrtError *error);      // takes the file
 void mlrt_array_close(MlrtArray *array);
 
+// The same numbers in another type, if it holds them all: whole numbers in any, floats in f32 and f64. On failure the array
+// stays as it was.
+MlrtStatus mlrt_array_convert(MlrtArray *array, MlrtType type, const char *path, MlrtError *error);
+
 // Writes a version 1 .npy file, whole or not at all. bf16 is refused: npy files have no such type.
 MlrtStatus mlrt_npy_write(const char *path, MlrtType type, const int64_t *shape, int rank, const void *data, MlrtError *error);
 

@@ -146,19 +146,20 @@ static MlrtStatus read_csv_field(MlrtRows *rows, const MlrtField *field, MlrtCol
 
 // --- arrays ------------------------------------------------------------------------------------------------------------
 
-static MlrtStatus check_array(const MlrtArray *array, const MlrtField *field, const char *path, MlrtError *error)
+static MlrtStatus check_array(MlrtArray *array, const MlrtField *field, const char *path, MlrtError *error)
 {
-    const char *type = mlrt_type_name(array->type);
+    int64_t count = 1;
+    for (int i = 0; i < field->rank; i++)
+        count *= field->dim[i];
     if (array->rank < 1 || array->shape[0] < 1)
         return mlrt_fail(error, MLRT_BAD_INPUT, "%s: there are no rows", path);
-    if (strcmp(type, field->type) != 0)
-        return mlrt_fail(error, MLRT_BAD_INPUT,
-                         "%s holds %s, the net was compiled for %s; convert the file, or say so in the net", path, type,
-                         field->type);
-    if (array->bytes / (size_t)array->shape[0] != (size_t)field->bytes)
+    if (array->count / (size_t)array->shape[0] != (size_t)count)
         return mlrt_fail(error, MLRT_BAD_INPUT, "%s: a row has the shape %s, but %s was expected", path,
                          mlrt_shape_text(array->shape + 1, array->rank - 1).text, mlrt_shape_text(field->dim, field->rank).text);
-    return MLRT_OK;
+    MlrtType type = type_find(field->type);
+    if (type == MLRT_TYPE_COUNT || (int64_t)mlrt_type_bytes(type) * count != field->bytes)
+        return mlrt_fail(error, MLRT_INTERNAL, "a field of type %s has %lld bytes", field->type, (long long)field->bytes);
+    return mlrt_array_convert(array, type, path, error);
 }
 
 static MlrtStatus take_rows(MlrtRows *rows, size_t count, const char *path, MlrtError *error)
