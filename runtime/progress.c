@@ -5,6 +5,7 @@
 #include "progress.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,7 +109,21 @@ static void draw_bar(char *to, double done)
         to = stpcpy(to, halves >= 2 * i + 2 ? "━" : halves == 2 * i + 1 ? "╸" : "─");
 }
 
-static void line_text(const MlrtProgress *p, const MlrtMoment *m, char *line, size_t size)
+// Characters, not bytes: those that go on with one do not count.
+static int width_of(const char *text)
+{
+    int width = 0;
+    for (; *text; text++)
+        width += ((unsigned char)*text & 0xC0) != 0x80;
+    return width;
+}
+
+// The fields from left to right; the first to go where there is no room is the one with the largest number.
+typedef struct Field { int leave; char text[160]; } Field;
+
+enum { FIELDS = 9 };
+
+static void fill_fields(const MlrtProgress *p, const MlrtMoment *m, Field field[FIELDS])
 {
     char bar[4 * BAR + 1] = "";
     double now = mlrt_clock_now(), spent = now - p->begun, in_epoch = now - p->epoch_begun;
@@ -116,24 +131,39 @@ static void line_text(const MlrtProgress *p, const MlrtMoment *m, char *line, si
     double left = per_step * (double)(m->epoch_steps - m->epoch_step), all = per_step * (double)(m->all_steps - m->step);
     if (p->terminal)
         draw_bar(bar, (double)m->epoch_step / (double)m->epoch_steps);
-    snprintf(line, size,
-             "epoch %" PRId64 "/%" PRId64 "  %" PRId64 "/%" PRId64 "%s%s  loss %.4f  lr %.1e  grad %.2f  %s %s  data %.0f%%  "
-             "%s<%s  all %s",
-             m->epoch, m->epochs, m->epoch_step, m->epoch_steps, *bar ? " " : "", bar, m->loss, m->lr, m->norm,
-             text_rate((double)m->rows / (per_step > 0 ? per_step : 1e-9)).text, p->unit,
-             spent > 0 ? 100 * p->waited / spent : 0, mlrt_text_time(in_epoch).text, mlrt_text_time(left).text,
+    static const int leave[FIELDS] = {0, 4, 6, 1, 7, 8, 5, 9, 3};
+    for (int i = 0; i < FIELDS; i++)
+        field[i].leave = leave[i];
+    size_t room = sizeof field->text;
+    snprintf(field[0].text, room, "epoch %" PRId64 "/%" PRId64, m->epoch, m->epochs);
+    snprintf(field[1].text, room, "%" PRId64 "/%" PRId64, m->epoch_step, m->epoch_steps);
+    snprintf(field[2].text, room, "%s", bar);
+    snprintf(field[3].text, room, "loss %.4f", m->loss);
+    snprintf(field[4].text, room, "lr %.1e", m->lr);
+    snprintf(field[5].text, room, "grad %.2f", m->norm);
+    snprintf(field[6].text, room, "%s %s", text_rate((double)m->rows / (per_step > 0 ? per_step : 1e-9)).text, p->unit);
+    snprintf(field[7].text, room, "data %.0f%%", spent > 0 ? 100 * p->waited / spent : 0);
+    snprintf(field[8].text, room, "%s<%s  all %s", mlrt_text_time(in_epoch).text, mlrt_text_time(left).text,
              mlrt_text_time(all).text);
 }
 
-// The line cut to `columns` characters; the bytes of one character stay together.
-static void cut(char *line, int columns)
+// The fields that fit into so many characters, two blanks between them (one before the bar).
+static void line_text(const MlrtProgress *p, const MlrtMoment *m, int columns, char *line, size_t size)
 {
-    for (char *at = line; *at; at++) {
-        if (((unsigned char)*at & 0xC0) != 0x80 && columns-- <= 0) {
-            *at = 0;
-            return;
-        }
+    Field field[FIELDS];
+    int width = 0, least = FIELDS + 1;
+    fill_fields(p, m, field);
+    for (int i = 0; i < FIELDS; i++)
+        width += field[i].text[0] ? width_of(field[i].text) + (i == 0 ? 0 : i == 2 ? 1 : 2) : 0;
+    while (width > columns && least > 1) {
+        least--;
+        for (int i = 1; i < FIELDS; i++)
+            width -= field[i].leave == least && field[i].text[0] ? width_of(field[i].text) + (i == 2 ? 1 : 2) : 0;
     }
+    size_t used = 0;
+    for (int i = 0; i < FIELDS; i++)
+        if (field[i].text[0] && field[i].leave < least && used < size)
+            used += (size_t)snprintf(line + used, size - used, "%s%s", i == 0 ? "" : i == 2 ? " " : "  ", field[i].text);
 }
 
 static int terminal_columns(void)
@@ -145,13 +175,12 @@ static int terminal_columns(void)
 void mlrt_progress_step(MlrtProgress *p, const MlrtMoment *m)
 {
     double now = mlrt_clock_now();
-    char line[400];
+    char line[800];
     if (p->quiet || now - p->shown < (p->terminal ? 0.1 : 30))
         return;
     p->shown = now;
-    line_text(p, m, line, sizeof line);
+    line_text(p, m, p->terminal ? terminal_columns() : INT_MAX, line, sizeof line);
     if (p->terminal) {
-        cut(line, terminal_columns());
         fprintf(stderr, "\r%s\033[K", line);
         p->drawn = true;
     } else

@@ -199,7 +199,8 @@ static void duration_text(MlrtDuration duration, char *text, size_t size)
         snprintf(text, size, "off");
     for (int i = 0; i < UNITS; i++)
         if (unit_rows[i].unit == (int)duration.unit) {
-            const char *word = unit_rows[i].word;
+            bool one = duration.amount == 1 && (duration.unit == MLRT_EPOCHS || duration.unit == MLRT_STEPS);
+            const char *word = unit_rows[i + one].word;     // "1 epoch": the singular follows its plural
             char unit[16];
             snprintf(unit, sizeof unit, "%s%s", *word == '%' ? "" : " ", word);
             real_text(duration.amount / unit_rows[i].factor, unit, text, size);

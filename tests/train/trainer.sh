@@ -282,6 +282,25 @@ test_usage() {
     [ "$(./digits --help | awk 'length > 100' | wc -l)" = 0 ] || fail "--help has long lines"
 }
 
+# In a terminal one line that fits its width and keeps the loss and the time left; elsewhere no control characters.
+test_talk() {
+    local columns line LC_ALL=C.UTF-8
+    command -v script >/dev/null || { echo '  no script here: left out'; return; }
+    for columns in 120 80 50; do
+        rm -rf talk
+        TERM=xterm script -qec "stty cols $columns; ./digits --run talk --epochs 200 --set evaluate='100 epochs'" /dev/null >talk.txt || fail "$columns columns"
+        tr '\r' '\n' <talk.txt | sed 's/\x1b\[K//g' | grep '  all ' >lines.txt
+        [ -s lines.txt ] || fail "$columns columns: no line"
+        while read -r line; do
+            [[ ${#line} -lt $columns && $line == *loss* ]] || fail "$columns columns: $line"
+        done <lines.txt
+    done
+    rm -rf talk
+    ./digits --run talk --epochs 3 >out.txt 2>talk.txt
+    grep -q '^epoch 3  step 69  train loss' talk.txt || fail "no line at an evaluation"
+    LC_ALL=C grep -q '[[:cntrl:]]' talk.txt out.txt && fail "control characters without a terminal"
+}
+
 # A limit on the size of files stands for a full disk: the error is said, the old checkpoint is whole.
 test_full_disk() {
     expect 0 '' ./digits --run full --epochs 2 --quiet
