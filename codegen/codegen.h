@@ -122,5 +122,16 @@ int  data_port(const Graph *graph, const char *name);   // which input or target
 bool data_fills_input(const Graph *graph, const char *name);
 void print_mapping(Printer *p, const Graph *graph, const DataNeeds *needs, bool for_inputs);
 
+// --- What generated callers of an object need (object.c) -----------------------------------------------------------
+
+typedef struct ObjectNames {
+    const char *prefix;                 // of its functions
+    LIST(const char *)   port;          // fields of its io: inputs, then outputs
+    LIST(const Symbol *) size;          // named sizes but for the batch; their fields are called size_name
+    const Symbol *batch;                // NULL: none
+    int64_t max_batch, arena_bytes;
+} ObjectNames;
+
+ObjectNames object_names(Model *model, Program *infer);
 
 #endif

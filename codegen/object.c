@@ -668,3 +668,14 @@ void codegen_object(Text *c, Text *header, Model *model, Program *infer, Program
     paste_kernels(model->cx, c, code.at);
     text_put(c, code.at, code.length);
 }
+
+ObjectNames object_names(Model *model, Program *infer)
+{
+    const Object o = object_new(model, infer, NULL, NULL);
+    ObjectNames names = {.prefix = o.prefix, .arena_bytes = o.arena_bytes, .max_batch = o.max_batch, .batch = o.batch};
+    for (int i = 0; i < o.ports.count; i++)
+        LIST_ADD(model->cx->arena, names.port, o.ports.at[i].field);
+    for (int i = 0; i < o.sizes.count; i++)
+        LIST_ADD(model->cx->arena, names.size, o.sizes.at[i]);
+    return names;
+}

@@ -28,6 +28,9 @@ typedef struct Context {
     Names *names;                       // interned names: compare by pointer
     Diag  *diag;                        // messages for the user
     Map   *symbols;                     // named sizes by name (Symbol *)
+    const char *show;                   // the pass after which graph or program are shown in `log`, "all", or NULL
+    bool   timed;                       // the passes are timed there
+    struct Text *log;                   // NULL: nowhere
 } Context;
 
 // --- Element types (type.c, types.def) ----------------------------------------------------------------------------------

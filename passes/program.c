@@ -86,6 +86,6 @@ Program *program_of_graph(Model *model, Graph *graph, int64_t batch)
     if (cx->diag->errors > errors)
         return NULL;
     params_place(model);
-    Work work = {.cx = cx, .model = model, .graph = graph, .batch = batch};
+    Work work = {.cx = cx, .model = model, .graph = graph, .batch = batch, .show = cx->show, .timed = cx->timed, .log = cx->log};
     return passes_run(&work, STAGE_PLANNED) ? work.program : NULL;
 }

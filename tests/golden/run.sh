@@ -26,7 +26,7 @@ count=0
 for net in *.net; do
     name=${net%.net}
     if grep -q '^train' "$net"; then
-        "$mlc" compile "$net" --emit program -o "$out/$name.train.c" && check "$out/$name.train.c" "$name.train.c.expected" || failed=1
+        "$mlc" compile "$net" --emit train_c -o "$out/$name.train.c" && check "$out/$name.train.c" "$name.train.c.expected" || failed=1
         count=$((count + 1))
     fi
     "$mlc" compile "$net" --emit c -o "$out/$name.c" && check "$out/$name.c" "$name.c.expected" || failed=1
