@@ -11,7 +11,7 @@
 #include "base.h"
 #include "diag.h"
 
-enum { RANK_MAX = 8, INPUTS_MAX = 8, ATTRS_MAX = 12, OWNED_MAX = 4, OUTPUTS_MAX = 4, WORDS_MAX = 8 };
+enum { RANK_MAX = 8, INPUTS_MAX = 40, ATTRS_MAX = 12, OWNED_MAX = 33, OUTPUTS_MAX = 16, WORDS_MAX = 8 };
 
 typedef struct Value Value;
 typedef struct Node Node;
@@ -196,6 +196,7 @@ enum {                                  // traits
     OP_METRIC     = 1 << 6,
     OP_INTERNAL   = 1 << 7,             // made by passes, not written by people
     OP_MOVES      = 1 << 8,             // only moves elements (reshape, transpose, slice): exact
+    OP_MANY       = 1 << 10,            // gradients come by any of its results, not by the first alone: `grad` may get dy[0] = NULL
     OP_INDEX      = 1 << 9,             // the inputs marked so in `inputs` are indices, checked against the axis they index
 };
 

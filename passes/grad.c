@@ -193,7 +193,7 @@ static void go_back(Grad *s, const Node *node)
     Builder b = {.cx = s->cx, .graph = s->g, .scope = node->scope, .place = node->place, .phase = PHASE_BACKWARD, .training = s->g->training};
     if (node->op->grad == NULL)
         formula_grad(s, &b, node, dy[0], dx);
-    else if (dy[0] != NULL)                     // further results (statistics, places) carry no gradient
+    else if (dy[0] != NULL || node->op->traits & OP_MANY)       // of others, further results (statistics, places) carry none
         node->op->grad(&b, node, dy, dx);
     for (int i = 0; i < node->n_in; i++)
         if (dx[i] != NULL && node->in[i] != NULL && s->wanted[node->in[i]->id])

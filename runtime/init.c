@@ -23,6 +23,7 @@ static Draw draw_constant(const MlrtInit *i) { return (Draw){i->number[0], 0}; }
 static Draw draw_normal(const MlrtInit *i) { return (Draw){i->number[1], i->number[0]}; }
 static Draw draw_uniform(const MlrtInit *i) { return (Draw){0, i->number[0]}; }
 static Draw draw_uniform_fan(const MlrtInit *i) { return (Draw){0, 1 / sqrt(fan(i->fan_in))}; }
+static Draw draw_uniform_out(const MlrtInit *i) { return (Draw){0, i->number[0] / sqrt(fan(i->fan_out))}; }
 static Draw draw_xavier_uniform(const MlrtInit *i) { return (Draw){0, i->number[0] * sqrt(6 / fan_sum(i))}; }
 static Draw draw_xavier_normal(const MlrtInit *i) { return (Draw){0, i->number[0] * sqrt(2 / fan_sum(i))}; }
 static Draw draw_kaiming_uniform(const MlrtInit *i) { return (Draw){0, sqrt(6 / (leak(i) * fan(i->fan_in)))}; }
@@ -36,6 +37,7 @@ static const struct InitRow { const char *name; Shape shape; Draw (*draw)(const 
     {"truncated_normal", TRUNCATED, draw_normal},
     {"uniform", UNIFORM, draw_uniform},
     {"uniform_fan", UNIFORM, draw_uniform_fan},
+    {"uniform_out", UNIFORM, draw_uniform_out},
     {"xavier_uniform", UNIFORM, draw_xavier_uniform},
     {"xavier_normal", NORMAL, draw_xavier_normal},
     {"kaiming_uniform", UNIFORM, draw_kaiming_uniform},

@@ -1,4 +1,4 @@
-// embed.c: indices and what they choose: embedding, gather, pick, onehot, range. Indices are checked where they are used
+// embed.c: indices and what they choose: embedding, gather, pick, one_hot, range. Indices are checked where they are used
 // (OP_INDEX): one outside of its axis is an error with the place, never a read elsewhere.
 //
 // Gradients of gather and embedding add to the rows that were read, in the order of the indices: the same bits every time.
@@ -229,9 +229,9 @@ const OpDef op_pick_grad = {
     .shape = pick_grad_shape, .compute = pick_grad_compute, .grad = pick_grad_grad, .along = "mixes", .precision = "any", .cases = CASES("index: i32[3] in 0 3; dy: f32[3]; count = 4; axis = 1"),
 };
 
-// --- onehot, range ----------------------------------------------------------------------------------------------------------------------
+// --- one_hot, range ----------------------------------------------------------------------------------------------------------------------
 
-static bool onehot_shape(OpCall *call)
+static bool one_hot_shape(OpCall *call)
 {
     Type type = {.dtype = call_attr(call, "type")->type, .shape = call->in[0]->type.shape};
     if (!op_rank(call, 0, 0, RANK_MAX - 1))
@@ -240,7 +240,7 @@ static bool onehot_shape(OpCall *call)
     return op_one(call, type);
 }
 
-static void onehot_compute(Context *cx, const Node *node, int output, Compute *out)
+static void one_hot_compute(Context *cx, const Node *node, int output, Compute *out)
 {
     (void)output;
     Expr *at[RANK_MAX];
@@ -252,10 +252,10 @@ static void onehot_compute(Context *cx, const Node *node, int output, Compute *o
     out->body = e_select(cx, chosen, e_value(cx, type, 1), e_value(cx, type, 0));
 }
 
-const OpDef op_onehot = {
-    .name = "onehot", .brief = "1 at the index, 0 elsewhere, along a new last axis", .inputs = "x: int", .outputs = "y", .example = "y = onehot(label, 10)", .doc = "An index outside of 0 … count-1 gives zeros.",
+const OpDef op_one_hot = {
+    .name = "one_hot", .brief = "1 at the index, 0 elsewhere, along a new last axis", .inputs = "x: int", .outputs = "y", .example = "y = one_hot(label, 10)", .doc = "An index outside of 0 … count-1 gives zeros.",
     .attrs = {{.name = "count", .kind = ATTR_SIZES, .positional = true, .brief = "size of the new axis"}, {.name = "type", .kind = ATTR_TYPE, .initial = "f32", .brief = "of the result"}},
-    .shape = onehot_shape, .compute = onehot_compute, .no_grad = "an index is no float", .traits = OP_DATA, .along = "each", .precision = "any", .onnx = {{"OneHot", 9, 0}},
+    .shape = one_hot_shape, .compute = one_hot_compute, .no_grad = "an index is no float", .traits = OP_DATA, .along = "each", .precision = "any", .onnx = {{"OneHot", 9, 0}},
     .cases = CASES("x: i32[3] in -1 4; count = 4", "x: i64[N,2] in 0 2; count = 3; type = i32", "x: i32[]; count = 1"),
 };
 

@@ -88,10 +88,10 @@ static bool class_loss_shape(OpCall *call)
     return classes_fit(call, &rows) && loss_type(call, call->in[0]->type.dtype, &rows);
 }
 
-// The rows that count: 1 or 0, and labels that are safe to pick with. Without ignore_index all count: NULL.
+// The rows that count: 1 or 0, and labels that are safe to pick with. Without ignore all count: NULL.
 static Value *counted(Builder *b, const Node *node, Value **label, DType dtype)
 {
-    const Attr *ignore = node_attr(node, "ignore_index");
+    const Attr *ignore = node_attr(node, "ignore");
     if (ignore->kind == ATTR_NONE)
         return NULL;
     Value *given = *label, *number = build_cast(b, build_number(b, TYPE_i64, (double)ignore->i), given->type.dtype);
@@ -140,7 +140,7 @@ static void cross_entropy_expand(Builder *b, const Node *node, Value **out)
 }
 
 #define CLASS_ATTRS {.name = "axis", .kind = ATTR_INT, .initial = "-1", .brief = "where the classes are"}, \
-                    {.name = "ignore_index", .kind = ATTR_INT, .initial = "", .brief = "rows with this label do not count; it may lie outside of the classes"}, REDUCE
+                    {.name = "ignore", .kind = ATTR_INT, .initial = "", .onnx = "ignore_index", .brief = "rows with this label do not count; it may lie outside of the classes"}, REDUCE
 
 const OpDef op_cross_entropy = {
     .name = "cross_entropy", .brief = "minus the logarithm of the probability that softmax(logits) gives to the label", .inputs = "logits: float, label: index", .outputs = "loss", .example = "loss = cross_entropy(logits, label)",
@@ -148,7 +148,7 @@ const OpDef op_cross_entropy = {
     .attrs = {{.name = "smoothing", .kind = ATTR_FLOAT, .initial = "0", .least = 0, .most = 1, .brief = "share of the truth that all classes get"}, CLASS_ATTRS},
     .shape = class_loss_shape, .expand = cross_entropy_expand, .traits = OP_LOSS | OP_INDEX, .along = "each", .precision = "f32", .mean_over = "where", .onnx = {{"SoftmaxCrossEntropyLoss", 12, 0}},
     .cases = CASES("logits: f32[N,4]; label: i32[N] in 0 3", "logits: f32[2,3,4]; label: i64[2,4] in 0 2; axis = 1; reduce = sum", "logits: f32[N,4]; label: i32[N] in 0 3; smoothing = 0.1",
-                   "logits: f32[5,3]; label: i32[5] in 0 2; ignore_index = 1", "logits: f32[3,4]; label: i32[3] in 0 3; reduce = none", "logits: f32[3]; label: i32[] in 0 2", "logits: f32[2,1]; label: i32[2] in 0 0"),
+                   "logits: f32[5,3]; label: i32[5] in 0 2; ignore = 1", "logits: f32[3,4]; label: i32[3] in 0 3; reduce = none", "logits: f32[3]; label: i32[] in 0 2", "logits: f32[2,1]; label: i32[2] in 0 0"),
 };
 
 static void nll_expand(Builder *b, const Node *node, Value **out)
@@ -162,5 +162,5 @@ static void nll_expand(Builder *b, const Node *node, Value **out)
 const OpDef op_nll = {
     .name = "nll", .brief = "minus the logarithm of the label's probability, of logarithms", .inputs = "logp: float, label: index", .outputs = "loss", .example = "loss = nll(log_softmax(logits), label)",
     .attrs = {CLASS_ATTRS}, .shape = class_loss_shape, .expand = nll_expand, .traits = OP_LOSS | OP_INDEX, .along = "each", .precision = "f32", .mean_over = "where", .onnx = {{"NegativeLogLikelihoodLoss", 12, 0}},
-    .cases = CASES("logp: f32[N,4]; label: i32[N] in 0 3", "logp: f32[2,3,4]; label: i64[2,4] in 0 2; axis = 1; ignore_index = 0; reduce = sum"),
+    .cases = CASES("logp: f32[N,4]; label: i32[N] in 0 3", "logp: f32[2,3,4]; label: i64[2,4] in 0 2; axis = 1; ignore = 0; reduce = sum"),
 };

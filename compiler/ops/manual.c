@@ -112,8 +112,11 @@ static void put_attr(Text *text, const AttrDef *def)
 static void put_params(Text *text, const OpDef *op)
 {
     static const char *const roles[] = {[ROLE_WEIGHT] = "weight", [ROLE_BIAS] = "bias", [ROLE_NORM] = "scale or shift of a norm", [ROLE_EMBEDDING] = "embedding", [ROLE_BUFFER] = "buffer, not trained"};
+    int count = 0, shown = 0;
+    while (count < OWNED_MAX && op->owned[count].input != NULL)
+        count++;
     text_add(text, "\nparameters\n");
-    for (int i = 0; i < OWNED_MAX && op->owned[i].input != NULL; i++) {
+    for (int i = 0; i < count && (shown < 4 || count <= 8); i++, shown++) {
         const OwnedDef *owned = &op->owned[i];
         text_add(text, "  %s ", owned->input);
         text_pad(text, 18);
@@ -122,6 +125,8 @@ static void put_params(Text *text, const OpDef *op)
             text_add(text, "; none with %s = false", owned->unless);
         text_add(text, "\n");
     }
+    if (shown < count)
+        text_add(text, "  and so on, as far as they are needed, to %s\n", op->owned[count - 1].input);
 }
 
 static void put_onnx(Text *text, const OpDef *op)

@@ -166,8 +166,8 @@ static void prod_grad(Builder *b, const Node *node, Value *const *dy, Value **dx
     dx[0] = build_map2(b, "x0 * x1", op_build(b, &call), beside_input(b, node, dy[0]));
 }
 
-const OpDef op_prod = {
-    .name = "prod", .brief = "the product, over all elements or along axes", .inputs = "x: any", .outputs = "y", .example = "y = prod(x, axis = 1)", .attrs = {REDUCE_ATTRS},
+const OpDef op_product = {
+    .name = "product", .brief = "the product, over all elements or along axes", .inputs = "x: any", .outputs = "y", .example = "y = product(x, axis = 1)", .attrs = {REDUCE_ATTRS},
     .shape = reduce_shape, .compute = prod_compute, .grad = prod_grad, .flops = reduce_flops, .traits = OP_DATA, ALONG, .precision = "f32", .onnx = {{"ReduceProd", 1, 0}}, SUM_CASES,
 };
 

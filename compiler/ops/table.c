@@ -19,7 +19,14 @@ const OpDef *op_find(const char *name)
 }
 
 // All names that rows give to their inputs, so that a name can be handed out without a copy.
-static const char *const input_names[] = {"x", "y", "t", "a", "b", "dy", "where", "condition", "weight", "bias", "running_mean", "running_var", "index", "label", "logits", "logp", "place"};
+#define LAYER(l) "weight_ih_l" l, "weight_hh_l" l, "bias_ih_l" l, "bias_hh_l" l
+static const char *const input_names[] = {
+    "x", "y", "t", "a", "b", "c", "q", "k", "v", "h", "dy", "where", "condition", "weight", "bias", "running_mean", "running_var", "index", "label", "logits", "logp", "place",
+    "mask", "position", "values", "like", "lengths", "start", "cell", "turned", "gates", "dcell", "boxes", "score", "image", "grid", "truth", "positive", "negative",
+    "found", "confidence", "class", "count",
+    LAYER("0"), LAYER("1"), LAYER("2"), LAYER("3"), LAYER("0_reverse"), LAYER("1_reverse"), LAYER("2_reverse"), LAYER("3_reverse"),
+};
+#undef LAYER
 
 static const char *input_name(const OpDef *op, const char *from, size_t length)
 {

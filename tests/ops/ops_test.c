@@ -191,7 +191,7 @@ static const Answer answers[] = {
     {"logsumexp", "x: f32[2]", {{-INFINITY, -INFINITY}}, {-INFINITY}, 1},
     {"logsumexp", "x: f32[2]", {{800, 800}}, {800.69314718055995}, 1},
     {"cross_entropy", "logits: f32[1,3]; label: i32[1]", {{1, 2, 3}, {0}}, {2.4076059644443806}, 1},
-    {"cross_entropy", "logits: f32[2,2]; label: i32[2]; ignore_index = -100", {{1000, -1000, 0, 0}, {1, -100}}, {2000}, 1},
+    {"cross_entropy", "logits: f32[2,2]; label: i32[2]; ignore = -100", {{1000, -1000, 0, 0}, {1, -100}}, {2000}, 1},
     {"cross_entropy", "logits: f32[1,2]; label: i32[1]; smoothing = 0.5", {{0, 2}, {1}}, {0.62692801104297252}, 1},
     {"bce_with_logits", "y: f32[2]; t: f32[2]; reduce = none", {{100, -100}, {0, 0}}, {100, 0}, 2},
     {"mean", "x: f32[4]; where: bool[4]", {{1, 2, 4, 100}, {1, 1, 1, 0}}, {7.0 / 3}, 1},
@@ -242,6 +242,152 @@ static void check_answer(const Answer *answer)
     arena_free(c.arena);
 }
 
+static char *whole_file(Arena *arena, const char *path)
+{
+    Text text = {.arena = arena};
+    char block[4096];
+    FILE *in = fopen(path, "rb");
+    if (in == NULL)
+        return NULL;
+    text_put(&text, "", 0);
+    for (size_t n; (n = fread(block, 1, sizeof block, in)) > 0;)
+        text_put(&text, block, n);
+    fclose(in);
+    return text.at;
+}
+
+// --- what an outside oracle says -------------------------------------------------------------------------------------------------------
+
+// answers.txt: "op <tab> training <tab> output <tab> case", then the numbers; "none <tab> op <tab> reason". By record.py.
+static const double allowed_oracle = 2e-7;      // in double; the file has nine digits
+
+typedef struct Recorded { const char *op, *text, *numbers; bool training; int output; } Recorded;
+typedef struct Oracle { Arena *arena; LIST(Recorded) all; Map *none; int compared; } Oracle;
+
+static const char *next_field(Oracle *o, const char **at)
+{
+    size_t length = strcspn(*at, "\t\n");
+    const char *field = arena_string(o->arena, *at, length);
+    *at += length + ((*at)[length] != 0);
+    return field;
+}
+
+static void read_answers(Oracle *o, const char *text)
+{
+    for (const char *at = text; *at != 0;) {
+        if (*at == '#') {
+            at += strcspn(at, "\n") + 1;
+            continue;
+        }
+        const char *op = next_field(o, &at);
+        if (strcmp(op, "none") == 0) {
+            op = next_field(o, &at);
+            map_set(o->none, op, (void *)(uintptr_t)next_field(o, &at));
+            continue;
+        }
+        Recorded r = {.op = op, .training = next_field(o, &at)[0] == '1'};
+        r.output = atoi(next_field(o, &at));
+        r.text = next_field(o, &at);
+        r.numbers = at;
+        at += strcspn(at, "\n") + 1;
+        LIST_ADD(o->arena, o->all, r);
+    }
+}
+
+static const Recorded *recorded(const Oracle *o, const char *op, const char *text, bool training, int output)
+{
+    for (int i = 0; i < o->all.count; i++) {
+        const Recorded *r = &o->all.at[i];
+        if (r->training == training && r->output == output && strcmp(r->op, op) == 0 && strcmp(r->text, text) == 0)
+            return r;
+    }
+    return NULL;
+}
+
+static void compare_recorded(Case *c, const Recorded *r, const Tensor *y)
+{
+    const char *at = r->numbers;
+    for (int64_t i = 0; i < tensor_count(y); i++) {
+        char *end;
+        double want = strtod(at, &end), got = tensor_get(y, i);
+        if (end == at || *at == '\n') {
+            fail(r->op, r->text, "has more elements than the oracle's");
+            return;
+        }
+        at = end;
+        if (!(got == want || (isnan(got) && isnan(want)) || fabs(got - want) <= allowed_oracle * fmax(1, fabs(want)))) {
+            fail(r->op, r->text, arena_printf(c->arena, "element %d of result %d is %.9g, the oracle's is %.9g", (int)i, r->output, got, want));
+            return;
+        }
+    }
+    if (at[strspn(at, " ")] != '\n')
+        fail(r->op, r->text, "has fewer elements than the oracle's");
+}
+
+static void check_oracle(void *context, const OpDef *op, const char *text, bool training)
+{
+    Oracle *o = context;
+    Case c;
+    Eval eval;
+    if (map_get(o->none, op->name) != NULL)
+        return;
+    if (recorded(o, op->name, text, training, 0) == NULL) {
+        fail(op->name, text, "the oracle was not asked: run record.py, or say there why not");
+        return;
+    }
+    if (!case_open(&c, op, text, training))
+        return;
+    write_out(&c, true);
+    if (run(&c, &eval, true))
+        for (int k = 0; k < c.g->outputs.count; k++) {
+            const Recorded *r = recorded(o, op->name, text, training, k);
+            o->compared += r != NULL;
+            if (r != NULL)
+                compare_recorded(&c, r, eval.at[c.g->outputs.at[k].value->id]);
+        }
+    arena_free(c.arena);
+}
+
+static void check_oracles(const char *path)
+{
+    Oracle o = {.arena = arena_new()};
+    const char *text = whole_file(o.arena, path);
+    o.none = map_new(o.arena);
+    if (text == NULL)
+        fail("oracle", path, "cannot be read");
+    else
+        read_answers(&o, text);
+    for (int i = 0; i < op_count(); i++)
+        if (!(op_at(i)->traits & OP_INTERNAL))
+            each_case(op_at(i), check_oracle, &o);
+    printf("ops: %d results compared with PyTorch's\n", o.compared);
+    arena_free(o.arena);
+}
+
+// For record.py: op, training, number of the case, inputs, defaults, case.
+static void print_case(void *context, const OpDef *op, const char *text, bool training)
+{
+    (void)context;
+    const char *names[INPUTS_MAX];
+    bool optional[INPUTS_MAX], variadic;
+    int count = op_inputs(op, names, optional, &variadic);
+    printf("%s\t%d\t%d\t%s", op->name, training, (int)(state - 1000), variadic ? "*" : "");
+    for (int i = 0; i < count; i++)
+        printf("%s%s", i > 0 ? "," : "", names[i]);
+    printf("\t");
+    for (int i = 0; i < ATTRS_MAX && op->attrs[i].name != NULL; i++)
+        printf("%s=%s;", op->attrs[i].name, op->attrs[i].initial != NULL ? op->attrs[i].initial : "");
+    printf("\t%s\n", text);
+}
+
+static int print_cases(void)
+{
+    for (int i = 0; i < op_count(); i++)
+        if (!(op_at(i)->traits & OP_INTERNAL))
+            each_case(op_at(i), print_case, NULL);
+    return 0;
+}
+
 // --- what is refused -----------------------------------------------------------------------------------------------------------------
 
 typedef struct Refusal { const char *op, *text; MessageId id; } Refusal;
@@ -276,9 +422,25 @@ static void check_refusal(const Refusal *refusal)
     arena_free(c.arena);
 }
 
+// The table in the repository is what the test finds.
+static void check_table(const char *path, FILE *table)
+{
+    Arena *arena = arena_new();
+    Text text = {.arena = arena};
+    const char *published = whole_file(arena, path);
+    rewind(table);
+    for (int c; (c = fgetc(table)) != EOF;)
+        text_put(&text, &(char){(char)c}, 1);
+    if (published == NULL || strcmp(published, text.at) != 0)
+        fail("gradients", path, "is not what was found; test_ops FILE writes it");
+    arena_free(arena);
+}
+
 int main(int argc, char **argv)
 {
-    FILE *table = argc > 1 ? fopen(argv[1], "w") : NULL;
+    if (argc > 1 && strcmp(argv[1], "--cases") == 0)
+        return print_cases();
+    FILE *table = argc > 1 ? fopen(argv[1], "w+") : tmpfile();
     if (table != NULL)
         fprintf(table, "# Largest error of each gradient against central differences in double, relative to the larger of the gradient and 1.\n# Written by tests/ops/ops_test.c; an error of 1e-6 fails.\n");
     for (int i = 0; i < op_count(); i++)
@@ -287,6 +449,9 @@ int main(int argc, char **argv)
         check_answer(&answers[i]);
     for (int i = 0; i < COUNT(refusals); i++)
         check_refusal(&refusals[i]);
+    check_oracles("tests/ops/answers.txt");
+    if (table != NULL && argc == 1)
+        check_table("tests/ops/gradients.txt", table);
     if (table != NULL)
         fclose(table);
     printf("ops: %d rows, %d answers, %d failures\n", op_count(), COUNT(answers), failures);
