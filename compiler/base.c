@@ -227,6 +227,53 @@ int         map_count(const Map *map)        { return map->entries.count; }
 const char *map_key(const Map *map, int i)   { return map->entries.at[i].key; }
 void       *map_value(const Map *map, int i) { return map->entries.at[i].value; }
 
+// --- PointerMap --------------------------------------------------------------------------------------------------------
+
+typedef struct PointerEntry { const void *key; void *value; } PointerEntry;
+
+struct PointerMap { Arena *arena; PointerEntry *entry; int count, room; };      // open addressing, room a power of two
+
+PointerMap *pointer_map_new(Arena *arena)
+{
+    PointerMap *map = NEW(arena, PointerMap);
+    map->arena = arena;
+    map->room = 32;
+    map->entry = NEW_ARRAY(arena, PointerEntry, map->room);
+    return map;
+}
+
+// Where the key is, or would be.
+static PointerEntry *pointer_place(const PointerMap *map, const void *key)
+{
+    uint64_t hash = (uint64_t)(uintptr_t)key * 0x9E3779B97F4A7C15u;
+    for (int i = (int)(hash >> 33) & (map->room - 1);; i = (i + 1) & (map->room - 1))
+        if (map->entry[i].key == key || map->entry[i].key == NULL)
+            return &map->entry[i];
+}
+
+static void pointer_map_widen(PointerMap *map)
+{
+    PointerEntry *old = map->entry;
+    int room = map->room;
+    map->room *= 4;
+    map->entry = NEW_ARRAY(map->arena, PointerEntry, map->room);
+    for (int i = 0; i < room; i++)
+        if (old[i].key != NULL)
+            *pointer_place(map, old[i].key) = old[i];
+}
+
+void pointer_map_set(PointerMap *map, const void *key, void *value)
+{
+    CHECK(key != NULL && value != NULL);
+    if (2 * map->count >= map->room)
+        pointer_map_widen(map);
+    PointerEntry *entry = pointer_place(map, key);
+    map->count += entry->key == NULL;
+    *entry = (PointerEntry){key, value};
+}
+
+void *pointer_map_get(const PointerMap *map, const void *key) { return pointer_place(map, key)->value; }
+
 // --- Names -------------------------------------------------------------------------------------------------------------
 
 struct Names { Arena *arena; Map *map; };

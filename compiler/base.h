@@ -58,6 +58,12 @@ int   map_count(const Map *map);
 const char *map_key(const Map *map, int i);             // 0 <= i < count, in the order of insertion
 void *map_value(const Map *map, int i);
 
+typedef struct PointerMap PointerMap;                   // from pointers to pointers
+
+PointerMap *pointer_map_new(Arena *arena);
+void  pointer_map_set(PointerMap *map, const void *key, void *value);   // key and value not NULL; an existing value is replaced
+void *pointer_map_get(const PointerMap *map, const void *key);          // NULL if absent
+
 typedef struct Names Names;                             // interned strings
 Names *names_new(Arena *arena);
 const char *name_intern(Names *names, const char *text, size_t length);

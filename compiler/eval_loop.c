@@ -35,13 +35,10 @@ typedef struct Step {                   // a Loop, bound to the run
     struct Step **body, *other;
 } Step;
 
-typedef struct Seen { const Expr *e; Cell *cell; } Seen;
-
 typedef struct Walk {
     Eval   *eval;
     Arena  *arena;
-    Seen   *seen;                       // open addressing
-    int     seen_count, seen_room;
+    PointerMap *cells;                  // by Expr: shared formulas stay shared
     int     n_vars, n_locals;
     int64_t *var;
     Number *local;
@@ -51,25 +48,6 @@ typedef struct Walk {
 // --- Binding ---------------------------------------------------------------------------------------------------------------
 
 static bool is_float(DType type) { return type_is_float(type); }
-
-static Seen *seen_at(Walk *w, const Expr *e)
-{
-    uint64_t hash = (uint64_t)(uintptr_t)e * 0x9E3779B97F4A7C15u;
-    for (int i = (int)(hash >> 33) % w->seen_room;; i = (i + 1) % w->seen_room)
-        if (w->seen[i].e == e || w->seen[i].e == NULL)
-            return &w->seen[i];
-}
-
-static void seen_widen(Walk *w)
-{
-    Seen *old = w->seen;
-    int room = w->seen_room;
-    w->seen_room = room > 0 ? 4 * room : 64;
-    w->seen = NEW_ARRAY(w->arena, Seen, w->seen_room);
-    for (int i = 0; i < room; i++)
-        if (old[i].e != NULL)
-            *seen_at(w, old[i].e) = old[i];
-}
 
 static int larger(int a, int b) { return a > b ? a : b; }
 
@@ -135,14 +113,11 @@ static void bind_into(Walk *w, Cell *cell, const Expr *e)
 
 static Cell *bind(Walk *w, const Expr *e)
 {
-    if (2 * w->seen_count >= w->seen_room)
-        seen_widen(w);
-    Seen *seen = seen_at(w, e);
-    if (seen->e == e)
-        return seen->cell;
-    Cell *cell = NEW(w->arena, Cell);
-    *seen = (Seen){e, cell};
-    w->seen_count++;
+    Cell *cell = pointer_map_get(w->cells, e);
+    if (cell != NULL)
+        return cell;
+    cell = NEW(w->arena, Cell);
+    pointer_map_set(w->cells, e, cell);
     cell->type = e->type;
     cell->floats = is_float(e->type);
     bind_into(w, cell, e);
@@ -328,6 +303,7 @@ static void run_step(Walk *w, const Step *step)
 bool loop_run(const Loop *loop, Eval *eval)
 {
     Walk w = {.eval = eval, .arena = arena_new()};
+    w.cells = pointer_map_new(w.arena);
     Step *step = bind_loop(&w, loop);
     w.var = NEW_ARRAY(w.arena, int64_t, w.n_vars);
     w.local = NEW_ARRAY(w.arena, Number, w.n_locals);

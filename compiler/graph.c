@@ -12,6 +12,7 @@ Graph *graph_new(Context *cx, const char *name)
     Graph *g = NEW(cx->arena, Graph);
     g->cx = cx;
     g->name = name;
+    g->of_param = pointer_map_new(cx->arena);
     return g;
 }
 
@@ -34,12 +35,13 @@ Value *graph_input(Graph *g, const char *name, Type type, DiagPlace place)
 
 Value *graph_param(Graph *g, Param *param)
 {
-    for (int i = 0; i < g->values.count; i++)
-        if (g->values.at[i]->param == param)
-            return g->values.at[i];
-    Value *value = value_new(g, VALUE_PARAM, param->path, param->type);
+    Value *value = pointer_map_get(g->of_param, param);
+    if (value != NULL)
+        return value;
+    value = value_new(g, VALUE_PARAM, param->path, param->type);
     value->param = param;
     value->place = param->place;
+    pointer_map_set(g->of_param, param, value);
     return value;
 }
 
@@ -201,8 +203,12 @@ Graph *graph_copy(const Graph *g)
     LIST_COPY(arena, copy->auxiliary);
     LIST_COPY(arena, copy->updates);
     LIST_COPY(arena, copy->gradients);
-    for (int i = 0; i < copy->values.count; i++)
-        copy->values.at[i] = arena_copy(arena, g->values.at[i], sizeof(Value));
+    copy->of_param = pointer_map_new(arena);
+    for (int i = 0; i < copy->values.count; i++) {
+        Value *value = copy->values.at[i] = arena_copy(arena, g->values.at[i], sizeof(Value));
+        if (value->param != NULL)
+            pointer_map_set(copy->of_param, value->param, value);
+    }
     for (int i = 0; i < copy->nodes.count; i++) {
         Node *node = copy->nodes.at[i] = arena_copy(arena, g->nodes.at[i], sizeof(Node));
         for (int k = 0; k < node->n_in; k++)

@@ -323,6 +323,7 @@ struct Graph {
     LIST(Gradient) gradients;           // after grad: for every trainable parameter
     uint32_t       draws;               // random nodes made so far: each has a salt of its own
     int            n_made;              // nodes made so far: their ids
+    PointerMap    *of_param;            // a parameter's value
 };
 
 Graph *graph_new(Context *cx, const char *name);

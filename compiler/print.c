@@ -207,10 +207,7 @@ static void print_named(Text *text, const char *what, const NamedValue *named)
 
 static void print_pair(Text *text, const char *what, const Graph *g, const Param *param, const Value *value)
 {
-    const Value *of = NULL;
-    for (int i = 0; i < g->values.count; i++)
-        if (g->values.at[i]->param == param)
-            of = g->values.at[i];
+    const Value *of = pointer_map_get(g->of_param, param);
     if (value == NULL || of == NULL)
         return;
     text_add(text, "    %s ", what);

@@ -370,19 +370,11 @@ static void place_gradients(Work *work)
     }
 }
 
-static Value *param_value(Graph *g, Param *param)
-{
-    for (int i = 0; i < g->values.count; i++)
-        if (g->values.at[i]->kind == VALUE_PARAM && g->values.at[i]->param == param)
-            return g->values.at[i];
-    return graph_param(g, param);
-}
-
 static void add_updates(Work *work)
 {
     Graph *g = work->graph;
     for (int i = 0; i < g->updates.count; i++) {
-        Value *to = param_value(g, g->updates.at[i].param);
+        Value *to = graph_param(g, g->updates.at[i].param);
         Kernel *kernel = kernel_copy(work, g->updates.at[i].value, to, to->param->path, PHASE_UPDATE);
         kernel->id = work->program->steps.count + i;
         LIST_ADD(work->cx->arena, work->program->updates, kernel);
@@ -398,7 +390,7 @@ bool pass_lower(Work *work)
         lower_node(work, g->nodes.at[i]);
     p->buffer = NEW_ARRAY(work->cx->arena, Buffer *, g->values.count + g->gradients.count + g->updates.count);
     for (int i = 0; i < g->updates.count; i++)
-        param_value(g, g->updates.at[i].param);
+        graph_param(g, g->updates.at[i].param);
     buffers_of_steps(work);
     place_outputs(work);
     place_gradients(work);
