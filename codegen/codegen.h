@@ -5,6 +5,7 @@
 //   program.c  one function for each step: comment, pointers into memory, loops or the call of a kernel file
 //   c.c        the words of C (a Dialect): what another target replaces
 //   files.c    the texts of kernels/c and skeleton/, carried by the compiler, pasted where used
+//   bounds.c   integers from data that index memory: what inputs may hold, which indices are compared where they are used
 //   data.c     the mapping from fields of a source to inputs and targets
 //   train.c    a training program, with optimizer.c (the update) and tables.c (what the runtime is told)
 //   object.c   an inference object and its header
@@ -107,11 +108,17 @@ void        print_steps(Text *out, const Program *program, const Dialect *dialec
 void        print_steps_of(Text *out, const Program *program, const Dialect *dialect, const char *prefix, const bool *which);
 void        print_call_steps(Printer *p, const bool *which, bool wanted);   // steps s with which[s] == wanted; which NULL: all
 void        print_sizes(const Printer *p, Text *out);   // const int64_t N = run->size[0]; for the sizes that p used
+const char *source_name(const char *net, const char *source);
 void        heading(Text *out, const char *title);      // ==== Title ====
 const char *grouped_text(Printer *p, const Value *value);
 void        print_output_copy(Printer *p, const Value *value, int index);     // a line, where the output needs it
 const Value *constant_of(const Program *program, const Value *value);      // NULL: not a constant of the program
 void        print_memory(Text *out, const Program *program, const char *title);     // lines of a comment
+
+// --- Indices from data (bounds.c) -------------------------------------------------------------------------------------
+
+void index_bounds(const Program *program);              // fills Value.below of the inputs that steps index by
+bool index_is_checked(const Program *program, const Value *value, int count, Expr *const *index, int i);
 
 // --- The data mapping (data.c) ---------------------------------------------------------------------------------------
 

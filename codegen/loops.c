@@ -251,13 +251,27 @@ static const Symbol *symbol_named(Size size, const char *name, size_t length)
     return NULL;
 }
 
+// "-16 * (N / 16) + N" as one would write it: "N - 16 * (N / 16)".
+static const char *positive_first(Context *cx, const char *text)
+{
+    int depth = 0;
+    for (const char *at = text; *text == '-' && *at != 0; at++) {
+        depth += (*at == '(') - (*at == ')');
+        if (depth == 0 && strncmp(at, " + ", 3) == 0)
+            return arena_printf(cx->arena, "%s - %.*s", at + 3, (int)(at - text) - 1, text + 1);
+        if (depth == 0 && strncmp(at, " - ", 3) == 0)
+            break;
+    }
+    return text;
+}
+
 // What size_print writes is C once floor( is (, for sizes are not negative and C's division of those rounds down.
 void print_size(Printer *p, Text *out, Size size)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
     Text text = {.arena = p->cx->arena};
     size_print(&text, size);
-    for (const char *at = text.at; *at != 0;) {
+    for (const char *at = positive_first(p->cx, text.at); *at != 0;) {
         size_t length = strspn(at, letters);
         const Symbol *symbol = length > 0 ? symbol_named(size, at, length) : NULL;
         if (symbol != NULL) {
@@ -475,13 +489,76 @@ static void print_element(Printer *p, Value *value, int count, Expr *const *inde
     p->of_index = before;
 }
 
+static bool comes_from_data(const Printer *p, const Expr *e)
+{
+    if (e->kind == EXPR_LOAD || (e->kind == EXPR_LOCAL && !is_index_local(p, e->var)))
+        return true;
+    for (int i = 0; i < e->count; i++)
+        if (comes_from_data(p, e->operand[i]))
+            return true;
+    return false;
+}
+
+// The comparisons that an element needs since its place comes from data: mlk_in_range(i, 10). Returns whether there are any.
+static bool print_guard(Printer *p, const Value *value, int count, Expr *const *index)
+{
+    bool before = p->of_index, any = false;
+    p->of_index = true;
+    for (int i = 0; i < count; i++) {
+        if (!comes_from_data(p, index[i]) || index_is_checked(p->program, value, count, index, i))
+            continue;
+        text_add(p->out, any ? " & mlk_in_range(" : "mlk_in_range(");
+        print_expr(p, index[i]);
+        text_add(p->out, ", ");
+        print_size(p, p->out, is_flat(value, count) ? shape_count(p->cx, &value->type.shape) : value->type.shape.dim[i]);
+        text_add(p->out, ")");
+        any = true;
+    }
+    p->of_index = before;
+    return any;
+}
+
 static void print_load(Printer *p, const Expr *e)
 {
     bool half = e->value->type.dtype == TYPE_f16 || e->value->type.dtype == TYPE_bf16;
+    Text guard = {.arena = p->cx->arena}, *out = p->out;
+    p->out = &guard;
+    bool guarded = print_guard(p, e->value, e->count, e->operand);
+    p->out = out;
+    if (guarded)
+        text_add(p->out, "(%s ? ", guard.at);
     if (half)
         text_add(p->out, "mlk_load_%s(", type_def(e->value->type.dtype)->name);
     print_element(p, e->value, e->count, e->operand);
     text_add(p->out, half ? ")" : "");
+    if (guarded)
+        text_add(p->out, type_is_float(e->value->type.dtype) ? " : NAN)" : " : 0)");
+}
+
+// How tightly the text of a size binds: 8 * N, N - 1, (N + 1) / 2.
+static int size_bind(const char *text)
+{
+    int depth = 0, bind = BIND_POSTFIX;
+    for (const char *at = text; *at != 0; at++) {
+        depth += (*at == '(') - (*at == ')');
+        if (depth == 0 && strchr("+-", *at) != NULL)
+            return BIND_SUM;
+        if (depth == 0 && strchr("*/", *at) != NULL)
+            bind = BIND_PRODUCT;
+    }
+    return bind;
+}
+
+// (N / 16) without its brackets, where nothing else is in them.
+static const char *without_brackets(Context *cx, const char *text)
+{
+    int depth = 0;
+    for (const char *at = text; *text == '(' && *at != 0; at++) {
+        depth += (*at == '(') - (*at == ')');
+        if (depth == 0)
+            return at[1] == 0 ? arena_string(cx->arena, text + 1, (size_t)(at - text) - 1) : text;
+    }
+    return text;
 }
 
 static void print_size_bound(Printer *p, Size size, int bind)
@@ -489,8 +566,9 @@ static void print_size_bound(Printer *p, Size size, int bind)
     int64_t n;
     Text text = {.arena = p->cx->arena};
     print_size(p, &text, size);
-    bool bracket = bind > BIND_ANY && strpbrk(text.at, " -") != NULL && !size_known(size, &n);
-    text_add(p->out, bracket ? "(%s)" : "%s", text.at);
+    const char *bare = without_brackets(p->cx, text.at);
+    bool bracket = bind > size_bind(bare) && !size_known(size, &n);
+    text_add(p->out, bracket ? "(%s)" : "%s", bare);
 }
 
 // A number of the recipe: its place in the run, or, in the sweep of the optimiser, a local of that name.
@@ -526,6 +604,17 @@ static void print_bound(Printer *p, const Expr *e, int bind)
 static const char *local_type(DType type)
 {
     return type == TYPE_f16 || type == TYPE_bf16 ? "float" : type_def(type)->c;
+}
+
+static bool same_expr(const Expr *a, const Expr *b)
+{
+    bool same = a->kind == b->kind && a->type == b->type && a->var == b->var && a->count == b->count &&
+                a->whole == b->whole && a->number == b->number && a->value == b->value &&
+                (a->kind != EXPR_PRIM || a->prim == b->prim) && (a->kind != EXPR_SIZE || size_equal(a->size, b->size)) &&
+                a->kind != EXPR_HYPER && a->kind != EXPR_ARG;
+    for (int i = 0; same && i < a->count; i++)
+        same = same_expr(a->operand[i], b->operand[i]);
+    return same;
 }
 
 static bool declares(const Loop *loop, int var)
@@ -670,6 +759,19 @@ static void put_statement(Printer *p, const char *line)
     text_add(p->out, "%s\n", line);
 }
 
+// y = y + e is y += e: the same operation, the same bits.
+static bool adds_to_itself(const Loop *loop)
+{
+    const Expr *e = loop->value, *own = e->kind == EXPR_PRIM && e->prim == PRIM_add ? e->operand[0] : NULL;
+    if (loop->kind != LOOP_STORE || loop->target == NULL || own == NULL || own->kind != EXPR_LOAD ||
+        own->value != loop->target || own->count != loop->count || loop->target->type.dtype != TYPE_f32)
+        return false;
+    for (int i = 0; i < loop->count; i++)
+        if (!same_expr(own->operand[i], loop->index[i]))
+            return false;
+    return true;
+}
+
 // y = e;  y += e;  y = mlk_max2(y, e);  y = mlk_store_f16(e);
 static void print_assignment(Printer *p, const Loop *loop)
 {
@@ -680,17 +782,25 @@ static void print_assignment(Printer *p, const Loop *loop)
         joins && half == NULL && type_is_float(type) && (loop->reduce == REDUCE_SUM || loop->reduce == REDUCE_PROD);
     Text line = {.arena = p->cx->arena}, *out = p->out;
     p->out = &line;
+    bool itself = adds_to_itself(loop);
     print_target(p, loop);
-    text_add(p->out, !short_form ? " = " : loop->reduce == REDUCE_SUM ? " += " : " *= ");
+    text_add(p->out, itself ? " += " : !short_form ? " = " : loop->reduce == REDUCE_SUM ? " += " : " *= ");
     if (half != NULL)
         text_add(p->out, "mlk_store_%s(", half);
     if (joins && !short_form)
         print_join(p, loop, type, half);
     else
-        print_expr(p, loop->value);
+        print_expr(p, itself ? loop->value->operand[1] : loop->value);
     text_add(p->out, half != NULL ? ");" : ";");
+    Text guard = {.arena = p->cx->arena};
+    p->out = &guard;
+    bool guarded = in_memory && print_guard(p, loop->target, loop->count, loop->index);
     p->out = out;
+    if (guarded)
+        put_line(p, "if (%s)", guard.at);
+    p->indent += guarded;
     put_statement(p, line.at);
+    p->indent -= guarded;
 }
 
 static void print_local(Printer *p, const Loop *loop)

@@ -130,7 +130,7 @@ static void header_opening(Object *o, Text *out)
     text_add(out, "// ");
     put_name(out, o->model->name);
     text_add(out, ": inference, made from ");
-    put_name(out, o->model->path);
+    put_name(out, source_name(o->model->path, o->model->path));
     text_add(out, " by mlc %s.\n//\n", MLC_VERSION);
     text_add(out, "//   weights      ");
     put_grouped(out, o->weight_bytes);
@@ -501,12 +501,34 @@ static void check_pointers(Object *o, Text *out)
     refuse(o, out, arena_printf(arena, "arena_bytes < %lld", (long long)o->arena_bytes), "SMALL_ARENA");
 }
 
+static bool is_index_port(const Port *port)
+{
+    return port->input && port->value->below > 0 && !type_is_float(port->value->type.dtype);
+}
+
+// A function for each type that has indices.
+static void print_index_checks(Object *o)
+{
+    for (DType type = TYPE_NONE + 1; type < TYPE_COUNT; type++) {
+        bool used = false;
+        for (int i = 0; i < o->ports.count; i++)
+            used |= is_index_port(&o->ports.at[i]) && o->ports.at[i].value->type.dtype == type;
+        if (!used)
+            continue;
+        text_add(o->out,
+                 "// Whether all `count` indices are in 0 ... below - 1.\n"
+                 "static int indices_inside_%s(const %s *at, int64_t count, int64_t below)\n{\n    int outside = 0;\n"
+                 "    for (int64_t i = 0; i < count; i++)\n        outside |= %sat[i] >= below;\n    return !outside;\n}\n\n",
+                 type_def(type)->name, type_def(type)->c, type_def(type)->kind == KIND_INT ? "at[i] < 0 || " : "");
+    }
+}
+
 static void check_indices(Object *o, Printer *p)
 {
     for (int i = 0; i < input_count(o); i++) {
         const Port *port = &o->ports.at[i];
         const DType type = port->value->type.dtype;
-        if (port->value->below <= 0 || (type != TYPE_i32 && type != TYPE_i64 && type != TYPE_u8))
+        if (!is_index_port(port))
             continue;
         refuse(o, p->out,
                arena_printf(o->cx->arena, "!indices_inside_%s(io->%s, %s, %lld)", type_def(type)->name, port->field,
@@ -517,6 +539,7 @@ static void check_indices(Object *o, Printer *p)
 
 static void print_check(Object *o)
 {
+    print_index_checks(o);
     Text checks = {.arena = o->cx->arena}, indices = {.arena = o->cx->arena};
     check_pointers(o, &checks);
     Printer p = printer_new(o->infer, &dialect_c, "infer", &indices);
@@ -542,14 +565,14 @@ static void print_run_struct(Object *o)
     text_add(out, "    const Run here = {\n        .arena = arena,\n        .scratch = (char *)arena + %lld,\n",
              (long long)padded(o->infer->arena_bytes));
     if (o->weights_file == NULL)
-        text_add(out, "        .param = io->weights,\n");
+        text_add(out, "        .param = (char *)io->weights,\n");
     else if (o->weight_bytes > 0)
-        text_add(out, "        .param = %s_weights,\n", o->prefix);
+        text_add(out, "        .param = (char *)%s_weights,\n", o->prefix);
     for (int i = 0; i < o->ports.count; i++) {
         const Port *port = &o->ports.at[i];
         int index = port->input ? i : i - input_count(o);
         text_add(out,
-                 port->input ? "        .in[%d] = (const char *)io->%s,\n" : "        .out[%d] = (char *)io->%s,\n",
+                 port->input ? "        .in[%d] = (char *)io->%s,\n" : "        .out[%d] = (char *)io->%s,\n",
                  index, port->field);
     }
     text_add(out, "        .size[0] = batch,\n");
@@ -619,7 +642,7 @@ static void print_prepare(Object *o)
     for (int i = 0; i < o->model->recipe->fields.count; i++) {
         const Field *field = &o->model->recipe->fields.at[i];
         if (field_needed(o, field))
-            text_add(out, "        .in[%d] = (const char *)fields->%s,\n", field->value->index, source_field(o, field));
+            text_add(out, "        .in[%d] = (char *)fields->%s,\n", field->value->index, source_field(o, field));
     }
     for (int i = 0; i < o->data->graph->outputs.count; i++) {
         const char *name = o->data->graph->outputs.at[i].name;
@@ -639,6 +662,7 @@ static void print_prepare(Object *o)
 void codegen_object(Text *c, Text *header, Model *model, Program *infer, Program *data, const char *weights_file)
 {
     Text code = {.arena = model->cx->arena};
+    index_bounds(infer);
     Object o = object_new(model, infer, data, weights_file);
     o.out = &code;
     heading(&code, "Steps");

@@ -202,7 +202,7 @@ static void put_pointer(Printer *p, Text *out, const Value *value, const char *e
     }
     Text place = {.arena = p->cx->arena};
     put_place(p, value, &place);
-    text_add(out, strchr(place.at, '+') != NULL ? " = (%svoid *)(%s);\n" : " = (%svoid *)%s;\n", quality, place.at);
+    text_add(out, strchr(place.at, '+') != NULL ? " = (void *)(%s);\n" : " = (void *)%s;\n", place.at);
 }
 
 static void put_pointers(Printer *p, Text *out)
@@ -229,40 +229,43 @@ static void note_argument(Printer *p, const Kernel *kernel, Value *value)
         LIST_ADD(p->cx->arena, p->written, value);
 }
 
-static void put_count(Printer *p, const KernelArg *arg)
+static void put_count(Printer *p, Text *out, const KernelArg *arg)
 {
     if (arg->kind == ARG_SIZE)
-        print_size(p, p->out, arg->size);
+        print_size(p, out, arg->size);
     else
-        text_add(p->out, "%lld", (long long)arg->number);
+        text_add(out, "%lld", (long long)arg->number);
 }
 
 // Batched products: each call takes the next matrix of the values that have several.
-static void put_argument(Printer *p, const Kernel *kernel, const KernelArg *arg)
+static void put_argument(Printer *p, Text *out, const Kernel *kernel, const KernelArg *arg)
 {
     if (arg->kind == ARG_NULL)
-        text_add(p->out, "NULL");
+        text_add(out, "NULL");
     else if (arg->kind != ARG_VALUE)
-        put_count(p, arg);
+        put_count(p, out, arg);
     else {
         const Shape *shape = &arg->value->type.shape;
-        text_add(p->out, "%s", value_name(p->cx, arg->value));
+        text_add(out, "%s", value_name(p->cx, arg->value));
         if (kernel->repeat != NULL && shape->rank > 2) {
-            text_add(p->out, " + i * (");
-            print_size(p, p->out, size_times(p->cx, shape->dim[shape->rank - 2], shape->dim[shape->rank - 1]));
-            text_add(p->out, ")");
+            text_add(out, " + i * (");
+            print_size(p, out, size_times(p->cx, shape->dim[shape->rank - 2], shape->dim[shape->rank - 1]));
+            text_add(out, ")");
         }
     }
 }
 
-// Adds a comma and a blank, or a new line where the present one is full.
-static void put_comma(Printer *p, size_t *line)
+// Adds one of several words that stand between brackets, on a new line where the present one is full.
+static void put_word(Printer *p, size_t *line, bool first, const char *word, bool last)
 {
-    if (p->out->length - *line > LINE_WIDTH - 24) {
-        text_add(p->out, ",\n%*s", 4 * p->indent + 4, "");
-        *line = p->out->length - 4 * (size_t)p->indent - 4;
+    size_t used = p->out->length - *line, more = strlen(word) + (last ? strlen(");") : strlen(", ,"));
+    if (first)
+        text_add(p->out, "%s", word);
+    else if (used + more > LINE_WIDTH) {
+        text_add(p->out, ",\n%*s%s", 4 * p->indent + 4, "", word);
+        *line = p->out->length - strlen(word) - 4 * (size_t)p->indent - 4;
     } else
-        text_add(p->out, ", ");
+        text_add(p->out, ", %s", word);
 }
 
 // A struct of sizes that begins the arguments: const MlkConv2d sizes = {.n = N, .c = 16, …};
@@ -277,10 +280,10 @@ static int put_sizes_struct(Printer *p, const Kernel *kernel, const char *parame
     text_add(p->out, "const %s sizes = {", type);
     for (int i = 0; i < count; i++) {
         CHECK(i < kernel->n_args && (kernel->arg[i].kind == ARG_SIZE || kernel->arg[i].kind == ARG_NUMBER));
-        if (i > 0)
-            put_comma(p, &line);
-        text_add(p->out, ".%s = ", fields[i]);
-        put_count(p, &kernel->arg[i]);
+        Text word = {.arena = p->cx->arena};
+        text_add(&word, ".%s = ", fields[i]);
+        put_count(p, &word, &kernel->arg[i]);
+        put_word(p, &line, i == 0, word.at, i + 1 == count);
     }
     text_add(p->out, "};\n");
     return count;
@@ -315,20 +318,20 @@ static void put_call(Printer *p, const Kernel *kernel, const char *function, con
     for (const char *at = parameters; *at != 0;) {
         bool first = at == parameters, sizes = first && next > 0;
         at = parameter_next(at, name);
-        if (!first)
-            put_comma(p, &line);
+        Text word = {.arena = p->cx->arena};
         if (sizes)
-            text_add(p->out, "&sizes");
+            text_add(&word, "&sizes");
         else if (strcmp(name, "scratch") == 0)
-            text_add(p->out, "(void *)run->scratch");
+            text_add(&word, "(void *)run->scratch");
         else if (strcmp(name, "part") == 0)
-            text_add(p->out, "part"), p->part_used = true;
+            text_add(&word, "part"), p->part_used = true;
         else if (strcmp(name, "parts") == 0)
-            text_add(p->out, "%d", kernel->parts);
+            text_add(&word, "%d", kernel->parts);
         else {
             CHECK(next < kernel->n_args);
-            put_argument(p, kernel, &kernel->arg[next++]);
+            put_argument(p, &word, kernel, &kernel->arg[next++]);
         }
+        put_word(p, &line, first, word.at, *at == 0);
     }
     CHECK(next == kernel->n_args);
     text_add(p->out, ");\n");
@@ -376,17 +379,23 @@ static const char *shape_piece(Context *cx, const Value *value)
     return piece.at;
 }
 
-// digits.net:7, without the column.
-static void put_where(Text *out, Diag *diag, DiagPlace place)
+// The name of a source as the net that is compiled would call it: without the folder that they share.
+const char *source_name(const char *net, const char *source)
+{
+    const char *slash = strrchr(net, '/');
+    size_t folder = slash != NULL ? (size_t)(slash - net) + 1 : 0;
+    return strncmp(source, net, folder) == 0 ? source + folder : source;
+}
+
+// digits.net:7, without the column; "" for what was not written by the user.
+static const char *where_text(Printer *p, DiagPlace place)
 {
     if (place.source == 0)
-        return;
-    Text where = {.arena = diag->arena};
-    const DiagSource *source = &diag->sources.at[place.source - 1];
-    put_name(&where, source->name);
-    text_add(&where, ":%d", diag_line(diag, place));
-    text_pad(out, LINE_WIDTH - 4 - where.length);
-    text_add(out, " %s", where.at);
+        return "";
+    Text where = {.arena = p->cx->arena};
+    put_name(&where, source_name(p->program->model->path, p->cx->diag->sources.at[place.source - 1].name));
+    text_add(&where, ":%d", diag_line(p->cx->diag, place));
+    return where.at;
 }
 
 // The ops it computes, each once: conv + relu.
@@ -405,20 +414,51 @@ static void put_ops(Text *out, const Kernel *kernel)
     }
 }
 
+// Text of a comment, broken at blanks where a line is full.
+static void put_wrapped(Text *out, const char *text)
+{
+    size_t line = out->length;
+    text_add(out, "//  ");
+    while (*text != 0) {
+        size_t word = strcspn(text, " ");
+        if (out->length - line + 1 + word > LINE_WIDTH && out->length - line > 4) {
+            line = out->length + 1;
+            text_add(out, "\n//      ");
+        }
+        text_add(out, " %.*s", (int)word, text);
+        text += word + (text[word] == ' ');
+    }
+    text_add(out, "\n");
+}
+
+// What it is, its equation, and where it was written: on one line, or the equation on lines of its own.
+static void print_title(Printer *p, const Kernel *kernel)
+{
+    Text title = {.arena = p->cx->arena}, equation = {.arena = p->cx->arena};
+    const char *where = where_text(p, kernel->place);
+    text_add(&title, "// ");
+    put_name(&title, kernel->scope != NULL && kernel->scope[0] != 0 ? kernel->scope : kernel->name);
+    text_add(&title, " (");
+    put_ops(&title, kernel);
+    text_add(&title, kernel->phase == PHASE_BACKWARD ? ", gradient)" : ")");
+    put_remark(&equation, kernel->equation != NULL ? kernel->equation : "");
+    bool fits = title.length + equation.length + strlen(where) + 3 <= LINE_WIDTH;
+    if (fits && equation.length > 0)
+        text_add(&title, ": %s", equation.at);
+    if (*where != 0) {
+        text_pad(&title, LINE_WIDTH - 1 - strlen(where));
+        text_add(&title, " %s", where);
+    }
+    text_add(p->out, "%s\n", title.at);
+    if (!fits)
+        put_wrapped(p->out, equation.at);
+}
+
 static void print_comment(Printer *p, const Kernel *kernel)
 {
     Text *out = p->out;
-    text_add(out, "// ");
-    put_name(out, kernel->scope != NULL && kernel->scope[0] != 0 ? kernel->scope : kernel->name);
-    text_add(out, " (");
-    put_ops(out, kernel);
-    text_add(out, kernel->phase == PHASE_BACKWARD ? ", gradient)" : ")");
-    if (kernel->equation != NULL && kernel->equation[0] != 0) {
-        text_add(out, ": ");
-        put_remark(out, kernel->equation);
-    }
-    put_where(out, p->cx->diag, kernel->place);
-    text_add(out, "\n//  ");
+    print_title(p, kernel);
+    text_add(out, "//  ");
     size_t line = out->length - 4;
     for (int i = 0; i < p->touched.count; i++)
         put_piece(out, &line, shape_piece(p->cx, p->touched.at[i]));

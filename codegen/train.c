@@ -9,11 +9,12 @@
 
 // --- Numbers over the parameters -------------------------------------------------------------------------------------
 
+// Parameters as `mlc inspect` counts them: without buffers such as running means.
 int64_t params_total(const Model *model, bool trainable_only)
 {
     int64_t total = 0;
     for (int i = 0; i < model->params.count; i++)
-        if (model->params.at[i]->trainable || !trainable_only)
+        if (model->params.at[i]->role != ROLE_BUFFER && (model->params.at[i]->trainable || !trainable_only))
             total += param_count(model->params.at[i]);
     return total;
 }
@@ -48,7 +49,7 @@ static void print_header(const Trainer *t)
     text_add(out, "// ");
     put_name(out, t->model->name);
     text_add(out, ": a training program, made from ");
-    put_name(out, t->model->path);
+    put_name(out, source_name(t->model->path, t->model->path));
     text_add(out, " by mlc %s. Do not edit: change the net.\n//\n", MLC_VERSION);
     text_add(out, "//   parameters   ");
     put_grouped(out, params_total(t->model, false));
@@ -142,6 +143,18 @@ static bool print_result_copies(const Trainer *t, Program *program, const char *
     return true;
 }
 
+// Evaluation takes the same inputs: each gets the narrower of both bounds.
+static void share_bounds(const Graph *train, const Graph *eval)
+{
+    for (int i = 0; i < train->inputs.count; i++) {
+        int k = data_port(eval, train->inputs.at[i]->name);
+        Value *a = train->inputs.at[i], *b = k >= 0 ? eval->inputs.at[k] : a;
+        if (a->below == 0 || (b->below > 0 && b->below < a->below))
+            a->below = b->below;
+        b->below = a->below;
+    }
+}
+
 // --- The program -----------------------------------------------------------------------------------------------------
 // The steps first, into a text of their own: they show which kernel files the program needs.
 void codegen_train(Text *c, Model *model, Program *train, Program *eval, Program *data)
@@ -154,6 +167,9 @@ void codegen_train(Text *c, Model *model, Program *train, Program *eval, Program
                  .eval = eval,
                  .data = data,
                  .out = &code};
+    index_bounds(train);
+    index_bounds(eval);
+    share_bounds(train->graph, eval->graph);
     heading(&code, "Training: forward and backward");
     print_steps(&code, train, &dialect_c, "train");
     t.train_copies = print_result_copies(&t, train, "train");

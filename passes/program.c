@@ -52,13 +52,27 @@ int64_t params_end(const Model *model, bool deployed)
 
 // --- Sizes ----------------------------------------------------------------------------------------------------------------------
 
-// The batch is bounded by the recipe; every other named size says itself how large it may be.
-static void bound_batch(Context *cx, int64_t batch)
+static bool shape_has(const Shape *shape, const Symbol *symbol)
+{
+    const Symbol *symbols[RANK_MAX];
+    for (int i = 0; i < shape->rank; i++) {
+        int count = size_symbols(shape->dim[i], symbols, RANK_MAX);
+        for (int k = 0; k < count; k++)
+            if (symbols[k] == symbol)
+                return true;
+    }
+    return false;
+}
+
+// The batch is bounded by the recipe; every other named size says itself how large it may be. A graph without a batch, as
+// the mapping of data, says nothing of it.
+static void bound_batch(Context *cx, const Graph *graph, int64_t batch)
 {
     for (int i = 0; i < map_count(cx->symbols); i++) {
         Symbol *symbol = map_value(cx->symbols, i);
-        if (symbol->batch && batch > 0)
-            symbol->bound = batch;
+        for (int k = 0; symbol->batch && batch > 0 && k < graph->inputs.count; k++)
+            if (shape_has(&graph->inputs.at[k]->type.shape, symbol))
+                symbol->bound = batch;
     }
 }
 
@@ -80,7 +94,7 @@ Program *program_of_graph(Model *model, Graph *graph, int64_t batch)
 {
     Context *cx = model->cx;
     int errors = cx->diag->errors;
-    bound_batch(cx, batch);
+    bound_batch(cx, graph, batch);
     for (int i = 0; i < graph->inputs.count; i++)
         check_bounds(cx, graph->inputs.at[i]);
     if (cx->diag->errors > errors)

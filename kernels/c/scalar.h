@@ -11,6 +11,9 @@
 
 #include "vector.h"
 
+// Whether index i is one of 0 … n-1.
+MLK_LEAF int mlk_in_range(int64_t i, int64_t n) { return (uint64_t)i < (uint64_t)n; }
+
 MLK_LEAF float mlk_max2(float a, float b) { return ((a > b) | (a != a)) ? a : b; }
 MLK_LEAF float mlk_min2(float a, float b) { return ((a < b) | (a != a)) ? a : b; }
 MLK_LEAF float mlk_floordiv(float a, float b) { return floorf(a / b); }

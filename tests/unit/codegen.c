@@ -244,7 +244,7 @@ static void test_loops(void)
     Text text = {.arena = m.cx->arena};
     print_steps(&text, m.program, &dialect_c, "infer");
     expect_text(&text,
-                "    const float (*restrict int_0)[6] = (const void *)run->in[0];\n"
+                "    const float (*restrict int_0)[6] = (void *)run->in[0];\n"
                 "    float (*restrict relu1_1)[6] = (void *)(run->arena + 64);\n"
                 "    for (int64_t n = mlk_share(N, part, 3), n_end = mlk_share(N, part + 1, 3); n < n_end; n++)\n"
                 "        #pragma omp simd\n"
@@ -264,7 +264,7 @@ static void test_in_place(void)
     print_steps(&text, m.program, &dialect_c, "infer");
     expect_text(
         &text,
-        "    const float (*int_0)[6] = (const void *)run->in[0];\n    float (*relu1_1)[6] = (void *)run->in[0];\n");
+        "    const float (*int_0)[6] = (void *)run->in[0];\n    float (*relu1_1)[6] = (void *)run->in[0];\n");
 }
 
 static void write_file(const char *path, const Text *text)
@@ -338,13 +338,13 @@ static void test_object(const char *cc, const char *folder)
 }
 
 // Weights in the object, an index input that is checked, two named sizes, an output that is an input, labels.
-static Made made_lookup(void)
+// `shift`: a number is added to the index, so that it is compared where it is used instead of when it comes in.
+static Made made_lookup(int64_t shift)
 {
     Made m = made_new("lookup");
     Context *cx = m.cx;
     Size length = size_symbol(cx, "T", 8), dims[] = {m.n, length};
     Value *index = made_value(&m, VALUE_INPUT, "index", type_of(TYPE_i32, 2, dims));
-    index->below = 3;
     Param *param = NEW(cx->arena, Param);
     *param = (Param){.path = "table.weight", .type = type2(cx, TYPE_f32, size_const(cx, 3), 2)};
     LIST_ADD(cx->arena, m.model->params, param);
@@ -361,7 +361,10 @@ static Made made_lookup(void)
     static const char *names[] = {"left \"and\"", "right"};
     LIST_ADD(cx->arena, m.model->labels, ((Labels){"y", 2, names}));
     Kernel *kernel = made_kernel(&m, "table", "y[n, t] = table[index[n, t]]");
-    Expr *row = expr_cast(cx, TYPE_i64, load2(cx, index, 0, 1)), *at[] = {row, expr_index(cx, 2)};
+    Expr *row = expr_cast(cx, TYPE_i64, load2(cx, index, 0, 1));
+    if (shift != 0)
+        row = expr_prim(cx, PRIM_add, row, expr_whole(cx, shift), NULL);
+    Expr *at[] = {row, expr_index(cx, 2)};
     Loop *n = loop_over(cx, 0, AXIS_PARALLEL, m.n), *t = loop_over(cx, 1, AXIS_SERIAL, length);
     Loop *i = loop_over(cx, 2, AXIS_VECTOR, size_const(cx, 2)),
          *store = store2(cx, y, 0, 1, expr_load(cx, table, 2, at));
@@ -394,7 +397,7 @@ static const char lookup_user[] =
 
 static void test_weights(const char *cc, const char *folder)
 {
-    Made m = made_lookup();
+    Made m = made_lookup(0);
     Context *cx = m.cx;
     const float weights[] = {0, 1, 2, 3, 4, 5};
     Text c = {.arena = cx->arena}, header = c, program = c, bytes = c;
@@ -409,6 +412,33 @@ static void test_weights(const char *cc, const char *folder)
     run(arena_printf(cx->arena, "%s " FLAGS " -fPIC -c %s.c -o %s.o", cc, at, at));
     run(arena_printf(cx->arena, "! nm %s.o | grep ' [bBdDC] '", at));
     run(arena_printf(cx->arena, "%s " FLAGS " %s_user.c %s.o -lm -o %s && %s", cc, at, at, at, at));
+}
+
+static const char shifted_user[] =
+    "#include \"lookup.h\"\n#include <math.h>\n"
+    "int main(void)\n{\n"
+    "    static char arena[64] __attribute__((aligned(64)));\n"
+    "    static int32_t index[4] = {1, 3, 0, INT32_MAX}, same[4];\n"
+    "    static float y[4][2];\n"
+    "    static const float weights[] = {0, 1, 2, 3, 4, 5};\n"
+    "    lookup_io io = {weights, 4, index, &y[0][0], same};\n"
+    "    if (lookup_run(&io, 1, arena, sizeof arena) != lookup_OK) return 1;\n"
+    "    return y[0][0] == 0 && y[0][1] == 1 && y[1][1] == 5 && isnan(y[2][0]) && isnan(y[3][1]) ? 0 : 2;\n}\n";
+
+// An index that is computed and falls outside reads nothing, and gives NaN.
+static void test_shifted(const char *cc, const char *folder)
+{
+    Made m = made_lookup(-1);
+    Context *cx = m.cx;
+    Text c = {.arena = cx->arena}, header = c, program = c;
+    codegen_object(&c, &header, m.model, m.program, NULL, NULL);
+    expect_text(&c, "mlk_in_range(");
+    text_put(&program, shifted_user, strlen(shifted_user));
+    const char *at = arena_printf(cx->arena, "%s/lookup", folder);
+    write_file(arena_printf(cx->arena, "%s.c", at), &c);
+    write_file(arena_printf(cx->arena, "%s.h", at), &header);
+    write_file(arena_printf(cx->arena, "%s_user.c", at), &program);
+    run(arena_printf(cx->arena, "%s " FLAGS " -fsanitize=address,undefined -fno-sanitize-recover %s.c %s_user.c -lm -o %s && %s", cc, at, at, at, at));
 }
 
 // at[n] = where row n is largest, with a choice inside the loop; y[n] = what stands there, doubled where it is positive.
@@ -672,6 +702,7 @@ int main(int argc, char **argv)
     test_object(argv[1], argv[2]);
     test_choice(argv[1], argv[2]);
     test_weights(argv[1], argv[2]);
+    test_shifted(argv[1], argv[2]);
     test_prepare(argv[1], argv[2]);
     test_train(argv[1], argv[2], argv[3]);
     arena_free(arena);
