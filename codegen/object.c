@@ -93,6 +93,9 @@ static Object object_new(Model *model, Program *infer, Program *data, const char
     return o;
 }
 
+// The caller gives the weights. A net that has none asks for none.
+static bool takes_weights(const Object *o) { return o->weights_file == NULL && o->weight_bytes > 0; }
+
 // --- Header ----------------------------------------------------------------------------------------------------------
 
 static const char *upper(Context *cx, const char *word)
@@ -134,7 +137,7 @@ static void header_opening(Object *o, Text *out)
     text_add(out, " by mlc %s.\n//\n", MLC_VERSION);
     text_add(out, "//   weights      ");
     put_grouped(out, o->weight_bytes);
-    text_add(out, o->weights_file != NULL ? " bytes, in the object\n" : " bytes, given by the caller\n");
+    text_add(out, !takes_weights(o) ? " bytes, in the object\n" : " bytes, given by the caller\n");
     text_add(out, "//   arena        ");
     put_grouped(out, o->arena_bytes);
     text_add(out, " bytes, given by the caller for each thread that runs the model\n//   batch        up to %lld\n//\n",
@@ -155,13 +158,13 @@ static void header_example(Object *o, Text *out)
     text_add(out, "// Example:\n//\n//   #include \"%s.h\"\n//   #include <stdio.h>\n//\n//   int main(void)\n//   {\n",
              m);
     text_add(out, "//       static _Alignas(%d) char arena[%lld];\n", ARENA_ALIGNMENT, (long long)o->arena_bytes);
-    if (o->weights_file == NULL)
+    if (takes_weights(o))
         text_add(out, "//       static float weights[%lld];    // fill from a file\n",
-                 (long long)(o->weight_bytes / 4 + (o->weight_bytes == 0)));
+                 (long long)(o->weight_bytes / 4));
     text_add(out, "//       %s_io io = {0};\n", m);
     for (int i = 0; i < o->sizes.count; i++)
         text_add(out, "//       io.%s = 1;\n", size_name(o->cx, o->sizes.at[i]));
-    if (o->weights_file == NULL)
+    if (takes_weights(o))
         text_add(out, "//       io.weights = weights;\n");
     for (int i = 0; i < o->ports.count; i++) {
         const Port *port = &o->ports.at[i];
@@ -186,7 +189,7 @@ static void header_io(Object *o, Text *out)
     text_add(out, "// What a call reads and writes. Arrays are row-major without gaps. Outputs overlap neither inputs "
                   "nor each other.\n");
     text_add(out, "typedef struct %s_io {\n", m);
-    if (o->weights_file == NULL)
+    if (takes_weights(o))
         text_add(out, "    const void *weights;        // %lld bytes, the flat block that `mlc` writes, aligned to 4\n",
                  (long long)o->weight_bytes);
     for (int i = 0; i < o->sizes.count; i++) {
@@ -482,7 +485,7 @@ static void check_pointers(Object *o, Text *out)
 {
     Arena *arena = o->cx->arena;
     refuse(o, out, "io == NULL || arena == NULL", "NULL_POINTER");
-    if (o->weights_file == NULL)
+    if (takes_weights(o))
         refuse(o, out, "io->weights == NULL", "NULL_POINTER");
     refuse_any(o, out, "$ == NULL", "NULL_POINTER", every_port);
     refuse(o, out, arena_printf(arena, "batch < 1 || batch > %lld", (long long)o->max_batch), "BAD_BATCH");
@@ -493,7 +496,7 @@ static void check_pointers(Object *o, Text *out)
     }
     refuse(o, out,
            arena_printf(arena,
-                        o->weights_file == NULL ? "!is_aligned(arena, %d) || !is_aligned(io->weights, 4)"
+                        takes_weights(o) ? "!is_aligned(arena, %d) || !is_aligned(io->weights, 4)"
                                                 : "!is_aligned(arena, %d)",
                         ARENA_ALIGNMENT),
            "BAD_ALIGNMENT");
@@ -564,7 +567,7 @@ static void print_run_struct(Object *o)
     Text *out = o->out;
     text_add(out, "    const Run here = {\n        .arena = arena,\n        .scratch = (char *)arena + %lld,\n",
              (long long)padded(o->infer->arena_bytes));
-    if (o->weights_file == NULL)
+    if (takes_weights(o))
         text_add(out, "        .param = (char *)io->weights,\n");
     else if (o->weight_bytes > 0)
         text_add(out, "        .param = (char *)%s_weights,\n", o->prefix);

@@ -172,7 +172,7 @@ static ExitCode emit_obj(Making *m)
         return code;
     if (!write_sources(m) || !build_begin(m->command, &build, m->command->target.text))
         return EXIT_INPUT;
-    add_all(m, &build, (const char *const[]){"-c", named(m, ".c"), NULL});
+    add_all(m, &build, (const char *const[]){"-fPIC", "-c", named(m, ".c"), NULL});
     code = build_result(m, &build);
     return code != EXIT_DONE || write_header(m) ? code : EXIT_INPUT;
 }
@@ -242,7 +242,7 @@ static ExitCode emit_exe(Making *m)
         return fail_input(m->command, MESSAGE_E0710, m->model->name);
     if (!ports_make(m->command, m->model, &table))
         return EXIT_INPUT;
-    ports_print(&ports, &table, m->model, m->infer, true, m->weights != NULL);
+    ports_print(&ports, &table, m->model, m->infer, true, false);
     if (!write_sources(m) ||
         (!m->command->dry_run.given && !work_write(m->command, named(m, "-main.c"), ports.at, ports.length)) ||
         !build_begin(m->command, &build, m->command->target.text))

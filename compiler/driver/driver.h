@@ -176,6 +176,6 @@ bool     ports_make(Command *command, Model *model, Ports *ports);      // false
 int64_t *ports_symbols(const Ports *ports, const int64_t *size);        // by Symbol id
 void     ports_shape(void *ports, const int64_t *size, int port, int64_t *dim);
 // As C: a table `mlc_object` for the object of NAME.h, and main if it is to be a program.
-void     ports_print(Text *out, const Ports *ports, Model *model, Program *infer, bool with_main, bool has_weights);
+void     ports_print(Text *out, const Ports *ports, Model *model, Program *infer, bool with_main, bool takes_weights);
 
 #endif

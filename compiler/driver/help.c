@@ -334,13 +334,23 @@ ExitCode verb_completion(Command *command)
 
 // --- The manual page (mdoc) --------------------------------------------------------------------------------------------
 
-// A line of text: what would be a macro or an escape is not.
+// Text, in lines of at most WIDTH: a word that would begin a line as a macro, or be an escape, is made to be none.
 static void put_mdoc(Text *text, const char *from)
 {
-    if (*from == '.' || *from == '\'')
-        text_add(text, "\\&");
-    for (; *from != 0; from++)
-        text_add(text, *from == '\\' ? "\\e" : "%c", *from);
+    enum { WIDTH = 78 };
+    size_t column = 0;
+    for (const char *at = from; *at != 0; at += strspn(at, " ")) {
+        size_t length = strcspn(at, " ");
+        bool first = column == 0 || column + 1 + length > WIDTH;
+        if (column > 0)
+            text_put(text, first ? "\n" : " ", 1);
+        if (first && (*at == '.' || *at == '\''))
+            text_add(text, "\\&");
+        for (size_t i = 0; i < length; i++)
+            text_add(text, at[i] == '\\' ? "\\e" : "%c", at[i]);
+        column = first ? length : column + 1 + length;
+        at += length;
+    }
     text_add(text, "\n");
 }
 
@@ -388,7 +398,9 @@ static void man_example(Text *text, const char *lines)
     text_add(text, ".Bd -literal -offset indent\n");
     while (*lines != 0) {
         size_t length = strcspn(lines, "\n");
-        put_mdoc(text, arena_string(text->arena, lines, length));
+        for (size_t i = 0; i < length; i++)             // the lines as they are, but for escapes
+            text_add(text, lines[i] == '\\' ? "\\e" : "%c", lines[i]);
+        text_add(text, "\n");
         lines += length + (lines[length] != 0);
     }
     text_add(text, ".Ed\n");
@@ -401,7 +413,8 @@ static void man_verbs(Text *text)
         const VerbDef *verb = &verb_rows[i];
         text_add(text, ".Ss");
         put_argument(text, arena_printf(text->arena, "mlc %s%s%s", verb->name, *verb->operands ? " " : "", verb->operands));
-        text_add(text, "\n");
+        text->length--;                                 // before the closing quote: a last point ends no sentence
+        text_add(text, "\\&\"\n");
         put_mdoc(text, arena_printf(text->arena, "%c%s.", verb->brief[0] - 'a' + 'A', verb->brief + 1));
         put_sentences(text, verb->text);
         if (strcmp(verb->name, "options") != 0 && strcmp(verb->name, "man") != 0)
@@ -421,9 +434,9 @@ ExitCode verb_man(Command *command)
     Text page = {.arena = command->cx.arena}, *text = &page;
     text_add(text, ".Dd December 1, 2026\n.Dt MLC 1\n.Os\n.Sh NAME\n.Nm mlc\n.Nd ahead-of-time compiler of models\n"
                    ".Sh SYNOPSIS\n.Nm\n.Ar verb\n.Op Ar operands\n.Op Ar options\n.Sh DESCRIPTION\n.Nm\n"
-                   "reads a model written in the .net language and writes a specialised C program: a training program, or an\n"
+                   "reads a model written in the .net language and writes a specialised C\nprogram: a training program, or an "
                    "object for inference.\nNeither needs Python or a framework.\n.Pp\n"
-                   "Where a word begins with @, the words of the file of that name stand in its place.\n");
+                   "Where a word begins with @, the words of the file of that name stand\nin its place.\n");
     man_verbs(text);
     man_pairs(text, "OPTIONS");
     for (int i = 0; i < option_count; i++)
@@ -464,7 +477,7 @@ ExitCode verb_man(Command *command)
                    ".It Ev TMPDIR\nWhere the folder of intermediate files is made.\n.El\n"
                    ".Sh EXIT STATUS\n.Bl -tag -width Ds\n.It 0\nDone.\n.It 1\nThe input is at fault, or the machine: a full disk, no memory.\n"
                    ".It 2\nThe command line is not understood.\n.It 3\nA fault of\n.Nm .\n.El\n.Pp\n"
-                   "A training program also ends with 4 when it was stopped and has saved, and with 5 when it diverged.\n");
+                   "A training program also ends with 4 when it was stopped and has saved,\nand with 5 when it diverged.\n");
     fputs(text->at, stdout);
     return EXIT_DONE;
 }

@@ -190,58 +190,6 @@ static void print_json(Table *table, Text *text)
              (long long)(p->arena_bytes + p->scratch_bytes));
 }
 
-// --- As a graph for graphviz -------------------------------------------------------------------------------------------
-
-static void put_dot_name(Text *text, const char *from)
-{
-    for (; *from != 0; from++)
-        text_add(text, *from == '"' || *from == '\\' ? "\\%c" : "%c", *from);
-}
-
-static void put_edge(Text *text, const Value *value, const char *to, int id)
-{
-    if (value == NULL || value->kind == VALUE_PARAM || value->kind == VALUE_CONST)
-        return;
-    Text label = {.arena = text->arena};
-    type_print(&label, &value->type);
-    text_add(text, value->kind == VALUE_INPUT ? "  input%d" : "  node%d", value->kind == VALUE_INPUT ? value->index : value->node->id);
-    text_add(text, " -> %s%d [label=\"", to, id);
-    put_dot_name(text, label.at);
-    text_add(text, "\"];\n");
-}
-
-static void print_dot(Table *table, Text *text)
-{
-    const Graph *graph = table->model->infer;
-    text_add(text, "digraph \"");
-    put_dot_name(text, table->model->name);
-    text_add(text, "\" {\n  node [shape=box, fontname=\"sans-serif\"];\n");
-    for (int i = 0; i < graph->inputs.count - graph->n_targets; i++) {
-        text_add(text, "  input%d [shape=ellipse, label=\"", graph->inputs.at[i]->index);
-        put_dot_name(text, graph->inputs.at[i]->name);
-        text_add(text, "\"];\n");
-    }
-    for (int i = 0; i < graph->nodes.count; i++) {
-        const Node *node = graph->nodes.at[i];
-        text_add(text, "  node%d [label=\"", node->id);
-        put_dot_name(text, node->op->name);
-        if (node->scope != NULL && *node->scope) {
-            text_add(text, "\\n");
-            put_dot_name(text, node->scope);
-        }
-        text_add(text, "\"];\n");
-        for (int k = 0; k < node->n_in; k++)
-            put_edge(text, node->in[k], "node", node->id);
-    }
-    for (int i = 0; i < graph->outputs.count; i++) {
-        text_add(text, "  output%d [shape=ellipse, label=\"", i);
-        put_dot_name(text, graph->outputs.at[i].name);
-        text_add(text, "\"];\n");
-        put_edge(text, graph->outputs.at[i].value, "output", i);
-    }
-    text_add(text, "}\n");
-}
-
 // --- Verbs -----------------------------------------------------------------------------------------------------------
 
 ExitCode verb_inspect(Command *command)
@@ -254,7 +202,7 @@ ExitCode verb_inspect(Command *command)
         return EXIT_INPUT;
     text_put(&text, "", 0);
     if (command->dot.given)
-        print_dot(&table, &text);
+        graph_dot(&text, table.model->infer);
     else if (command->params.given)
         print_parameters(&table, &text);
     else if (!table_make(&table))

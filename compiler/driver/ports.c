@@ -143,12 +143,12 @@ static void print_shapes(Text *out, const Ports *ports, Program *infer)
     text_add(out, ";\n    switch (port) {\n%s    }\n}\n\n", cases.at);
 }
 
-static void print_call(Text *out, const Ports *ports, const ObjectNames *names, bool has_weights)
+static void print_call(Text *out, const Ports *ports, const ObjectNames *names, bool takes_weights)
 {
     int inputs = ports->object.n_in;
     text_add(out, "static const char *run(void *user, const void *const *in, void *const *out, const int64_t *size, const void *weights,\n"
                   "                       void *arena, size_t arena_bytes)\n{\n    const %s_io io = {\n", names->prefix);
-    if (!has_weights)
+    if (takes_weights)
         text_add(out, "        .weights = weights,\n");
     for (int i = 0; i < ports->symbols.count; i++)
         for (int k = 0; k < names->size.count; k++)
@@ -191,13 +191,13 @@ static void print_table(Text *out, const Ports *ports, const ObjectNames *names)
              ports->object.n_in, ports->object.n_out, ports->object.n_sizes, (long long)names->arena_bytes);
 }
 
-void ports_print(Text *out, const Ports *ports, Model *model, Program *infer, bool with_main, bool has_weights)
+void ports_print(Text *out, const Ports *ports, Model *model, Program *infer, bool with_main, bool takes_weights)
 {
     const ObjectNames names = object_names(model, infer);
     text_add(out, "// The model called with files: what it takes and gives, as runtime/slots.h wants it.\n#include \"%s.h\"\n"
                   "#include \"slots.h\"\n\n", names.prefix);
     print_shapes(out, ports, infer);
-    print_call(out, ports, &names, has_weights);
+    print_call(out, ports, &names, takes_weights);
     print_table(out, ports, &names);
     if (with_main)
         text_add(out, "\nint main(int argc, char **argv) { return mlrt_object_main(&mlc_object, argc, argv); }\n");

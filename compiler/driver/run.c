@@ -76,7 +76,7 @@ static ExitCode compile_object(Running *r, int64_t batch, const char *library)
     const char *name = identifier(cx, r->model->name), *arena_c = arena_printf(cx->arena, "%s.c", name),
                *ports_c = arena_printf(cx->arena, "%s-ports.c", name);
     codegen_object(&c, &header, r->model, infer, NULL, NULL);
-    ports_print(&ports, &r->ports, r->model, infer, false, false);
+    ports_print(&ports, &r->ports, r->model, infer, false, weights_bytes(r->model) > 0);
     if (!work_write(command, arena_c, c.at, c.length) || !work_write(command, ports_c, ports.at, ports.length) ||
         !work_write(command, arena_printf(cx->arena, "%s.h", name), header.at, header.length))
         return EXIT_INPUT;
