@@ -3,6 +3,7 @@
 
 const Dialect dialect_c = {
     .function      = "static void",
+    .apart         = "__attribute__((noinline))",
     .parameters    = "const Run *run, int part",
     .restrict_word = "restrict ",
     .simd          = "#pragma omp simd",

@@ -3,6 +3,7 @@
 //   text.c     words that are safe in C: comments, strings, numbers, identifiers
 //   loops.c    loop trees and formulas as loops and expressions
 //   program.c  one function for each step: comment, pointers into memory, loops or the call of a kernel file
+//   share.c    functions that several steps have in common
 //   c.c        the words of C (a Dialect): what another target replaces
 //   files.c    the texts of kernels/c and skeleton/, carried by the compiler, pasted where used
 //   bounds.c   integers from data that index memory: what inputs may hold, which indices are compared where they are used
@@ -56,6 +57,7 @@ const char *public_word(Context *cx, const char *name); // the same, with _ appe
 
 typedef struct Dialect {                // what differs between targets that print the same loop trees
     const char *function;               // before the name of a step function
+    const char *apart;                  // before that of a function that several steps call
     const char *parameters;             // of a step function
     const char *restrict_word;
     const char *simd;                   // line before a loop of independent steps; NULL: none
@@ -103,9 +105,26 @@ const Buffer *buffer_home(const Program *program, const Value *value);  // follo
 const char *value_name(Context *cx, const Value *value);                // an identifier: image_3
 const char *kernel_name(Context *cx, const char *prefix, const Kernel *kernel);     // train_12_fc1_relu
 void        put_place(Printer *p, const Value *value, Text *out);       // "run->arena + 4096"
-void        print_kernel(Printer *p, const Kernel *kernel);
-void        print_steps(Text *out, const Program *program, const Dialect *dialect, const char *prefix);  // constants, functions
-void        print_steps_of(Text *out, const Program *program, const Dialect *dialect, const char *prefix, const bool *which);
+bool        is_written(const Printer *p, const Value *value);       // by the kernel being printed
+const char *place_text(Printer *p, const Value *value); // the same, as a pointer to void
+
+typedef struct KernelText {             // a step function in pieces
+    Printer     own;                    // knows the values and sizes that it uses
+    const char *sizes, *pointers, *body;
+    bool        run_used;
+} KernelText;
+
+typedef struct Functions Functions;     // share.c: which functions are common to several steps
+Functions *functions_new(Context *cx);
+void       functions_count(Functions *functions, const Program *program, const Dialect *dialect, const char *prefix);  // before printing
+
+KernelText  kernel_text(const Printer *p, const Kernel *kernel, bool at);   // at: the places are arguments, NAME_at
+void        print_function_body(Text *out, const KernelText *text);
+void        print_comment(Printer *p, const Kernel *kernel);
+// A step's function; functions NULL: nothing is shared.
+void        print_kernel(Printer *p, const Kernel *kernel, const Functions *functions);
+void        print_steps(Text *out, const Program *program, const Dialect *dialect, const char *prefix, Functions *functions);   // constants, functions
+void        print_steps_of(Text *out, const Program *program, const Dialect *dialect, const char *prefix, Functions *functions, const bool *which);
 void        print_call_steps(Printer *p, const bool *which, bool wanted);   // steps s with which[s] == wanted; which NULL: all
 void        print_sizes(const Printer *p, Text *out);   // const int64_t N = run->size[0]; for the sizes that p used
 const char *source_name(const char *net, const char *source);

@@ -669,9 +669,11 @@ void codegen_object(Text *c, Text *header, Model *model, Program *infer, Program
     Object o = object_new(model, infer, data, weights_file);
     o.out = &code;
     heading(&code, "Steps");
-    print_steps(&code, infer, &dialect_c, "infer");
+    Functions *functions = functions_new(model->cx);
+    functions_count(functions, infer, &dialect_c, "infer");
+    print_steps(&code, infer, &dialect_c, "infer", functions);
     if (o.data != NULL)
-        print_steps_of(&code, o.data, &dialect_c, "data", o.needs.step);
+        print_steps_of(&code, o.data, &dialect_c, "data", NULL, o.needs.step);
     heading(&code, "Interface");
     print_weights(&o);
     print_info(&o);

@@ -134,6 +134,16 @@ static bool is_output(const Graph *graph, const Value *value)
     return false;
 }
 
+// Whether a text has a name, and not as the beginning of a longer one.
+static bool names(const char *text, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = strstr(text, name); at != NULL; at = strstr(at + length, name))
+        if (strchr(";,)", at[length]) != NULL && at[length] != 0)
+            return true;
+    return false;
+}
+
 // The constants that the text of the steps names, or that are outputs themselves.
 static void print_constants(Printer *p, const char *steps)
 {
@@ -142,8 +152,7 @@ static void print_constants(Printer *p, const char *steps)
         const Value *value = p->program->graph->values.at[i];
         if (value->kind != VALUE_CONST)
             continue;
-        const char *name = arena_printf(p->cx->arena, "%s;", constant_name(p, value));  // as put_pointer ends its line
-        if (strstr(steps, name) != NULL || is_output(p->program->graph, value))
+        if (names(steps, constant_name(p, value)) || is_output(p->program->graph, value))
             print_constant(p, value);
     }
     text_add(p->out, p->out->length > before ? "\n" : "");
@@ -159,7 +168,7 @@ static bool listed(Value *const *at, int count, const Value *value)
     return false;
 }
 
-static bool is_written(const Printer *p, const Value *value) { return listed(p->written.at, p->written.count, value); }
+bool is_written(const Printer *p, const Value *value) { return listed(p->written.at, p->written.count, value); }
 
 static bool overlap(const Printer *p, const Value *a, const Value *b)
 {
@@ -187,7 +196,16 @@ static bool stands_apart(const Printer *p, const Value *value)
     return true;
 }
 
-static void put_pointer(Printer *p, Text *out, const Value *value, const char *ending, bool shaped)
+// The place of a value, as a pointer to void: (void *)(run->arena + 64).
+const char *place_text(Printer *p, const Value *value)
+{
+    Text place = {.arena = p->cx->arena};
+    put_place(p, value, &place);
+    return arena_printf(p->cx->arena, strchr(place.at, '+') != NULL ? "(void *)(%s)" : "(void *)%s", place.at);
+}
+
+// In a function that several steps share (share.c) the places are arguments: NAME_at.
+static void put_pointer(Printer *p, Text *out, const Value *value, const char *ending, bool shaped, bool at)
 {
     const Shape *shape = &value->type.shape;
     const char *quality = is_written(p, value) ? "" : "const ";
@@ -200,20 +218,21 @@ static void put_pointer(Printer *p, Text *out, const Value *value, const char *e
         print_size(p, out, shape->dim[i]);
         text_add(out, "]");
     }
-    Text place = {.arena = p->cx->arena};
-    put_place(p, value, &place);
-    text_add(out, strchr(place.at, '+') != NULL ? " = (void *)(%s);\n" : " = (void *)%s;\n", place.at);
+    if (at)
+        text_add(out, " = %s_at;\n", name);
+    else
+        text_add(out, " = %s;\n", place_text(p, value));
 }
 
-static void put_pointers(Printer *p, Text *out)
+static void put_pointers(Printer *p, Text *out, bool at)
 {
     for (int i = 0; i < p->touched.count; i++) {
         const Value *value = p->touched.at[i];
         bool flat = listed(p->flat.at, p->flat.count, value), shaped = listed(p->shaped.at, p->shaped.count, value);
         if (shaped)
-            put_pointer(p, out, value, "", true);
+            put_pointer(p, out, value, "", true, at);
         if (flat)
-            put_pointer(p, out, value, shaped ? "_flat" : "", false);
+            put_pointer(p, out, value, shaped ? "_flat" : "", false, at);
     }
 }
 
@@ -454,7 +473,7 @@ static void print_title(Printer *p, const Kernel *kernel)
         put_wrapped(p->out, equation.at);
 }
 
-static void print_comment(Printer *p, const Kernel *kernel)
+void print_comment(Printer *p, const Kernel *kernel)
 {
     Text *out = p->out;
     print_title(p, kernel);
@@ -483,48 +502,54 @@ void print_sizes(const Printer *p, Text *out)
 }
 
 // The body first, into a text of its own: it shows which pointers and sizes the function needs.
-void print_kernel(Printer *p, const Kernel *kernel)
+KernelText kernel_text(const Printer *p, const Kernel *kernel, bool at)
 {
-    Text *out = p->out, body = {.arena = p->cx->arena}, pointers = body, sizes = body;
-    Printer own = printer_new(p->program, p->dialect, p->prefix, &body);
-    own.kernel = kernel;
-    own.indent = 1;
+    KernelText text = {.own = printer_new(p->program, p->dialect, p->prefix, NULL)};
+    Text body = {.arena = p->cx->arena}, pointers = body, sizes = body;
+    text.own.out = &body;
+    text.own.kernel = kernel;
+    text.own.indent = 1;
     if (kernel->loops != NULL) {
-        name_loops(&own, kernel->loops);
-        print_loops(&own, kernel->loops);
+        name_loops(&text.own, kernel->loops);
+        print_loops(&text.own, kernel->loops);
     } else
-        print_file_kernel(&own, kernel);
-    put_pointers(&own, &pointers);
-    print_sizes(&own, &sizes);
-    own.out = out;
-    bool run_used = sizes.at != NULL || (pointers.at != NULL && strstr(pointers.at, "run->") != NULL) ||
-                    (body.at != NULL && strstr(body.at, "run->") != NULL);
-    print_comment(&own, kernel);
-    text_add(out, "%s %s(%s)\n{\n", p->dialect->function, kernel_name(p->cx, p->prefix, kernel),
-             p->dialect->parameters);
-    if (!own.part_used)
-        text_add(out, "    (void)part;\n");
-    if (!run_used)
-        text_add(out, "    (void)run;\n");
-    text_add(out, "%s%s%s}\n\n", sizes.at != NULL ? sizes.at : "", pointers.at != NULL ? pointers.at : "",
-             body.at != NULL ? body.at : "");
+        print_file_kernel(&text.own, kernel);
+    put_pointers(&text.own, &pointers, at);
+    print_sizes(&text.own, &sizes);
+    text.own.out = NULL;
+    text.sizes = sizes.at != NULL ? sizes.at : "";
+    text.pointers = pointers.at != NULL ? pointers.at : "";
+    text.body = body.at != NULL ? body.at : "";
+    text.run_used = text.sizes[0] != 0 || strstr(text.pointers, "run->") != NULL || strstr(text.body, "run->") != NULL;
+    return text;
 }
 
-void print_steps_of(Text *out, const Program *program, const Dialect *dialect, const char *prefix, const bool *which)
+void print_function_body(Text *out, const KernelText *text)
+{
+    text_add(out, "{\n");
+    if (!text->own.part_used)
+        text_add(out, "    (void)part;\n");
+    if (!text->run_used)
+        text_add(out, "    (void)run;\n");
+    text_add(out, "%s%s%s}\n\n", text->sizes, text->pointers, text->body);
+}
+
+void print_steps_of(Text *out, const Program *program, const Dialect *dialect, const char *prefix, Functions *functions,
+                    const bool *which)
 {
     Text steps = {.arena = program->cx->arena};
     Printer p = printer_new(program, dialect, prefix, &steps);
     for (int i = 0; i < program->steps.count; i++)
         if (which == NULL || which[i])
-            print_kernel(&p, program->steps.at[i]);
+            print_kernel(&p, program->steps.at[i], functions);
     p.out = out;
     print_constants(&p, steps.at != NULL ? steps.at : "");
     text_put(out, steps.at != NULL ? steps.at : "", steps.length);
 }
 
-void print_steps(Text *out, const Program *program, const Dialect *dialect, const char *prefix)
+void print_steps(Text *out, const Program *program, const Dialect *dialect, const char *prefix, Functions *functions)
 {
-    print_steps_of(out, program, dialect, prefix, NULL);
+    print_steps_of(out, program, dialect, prefix, functions, NULL);
 }
 
 // The steps as calls, one after the other, each with all its parts.

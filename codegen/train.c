@@ -78,7 +78,7 @@ static void print_updates(Trainer *t)
 {
     Printer p = printer_new(t->train, &dialect_c, "train", t->out);
     for (int i = 0; i < t->train->updates.count; i++)
-        print_kernel(&p, t->train->updates.at[i]);
+        print_kernel(&p, t->train->updates.at[i], NULL);
     print_optimizer(t);
 }
 
@@ -170,17 +170,20 @@ void codegen_train(Text *c, Model *model, Program *train, Program *eval, Program
     index_bounds(train);
     index_bounds(eval);
     share_bounds(train->graph, eval->graph);
+    Functions *functions = functions_new(model->cx);
+    functions_count(functions, train, &dialect_c, "train");
+    functions_count(functions, eval, &dialect_c, "eval");
     heading(&code, "Training: forward and backward");
-    print_steps(&code, train, &dialect_c, "train");
+    print_steps(&code, train, &dialect_c, "train", functions);
     t.train_copies = print_result_copies(&t, train, "train");
     heading(&code, "Evaluation");
-    print_steps(&code, eval, &dialect_c, "eval");
+    print_steps(&code, eval, &dialect_c, "eval", functions);
     t.eval_copies = print_result_copies(&t, eval, "eval");
     heading(&code, "Update");
     print_updates(&t);
     if (data != NULL) {
         heading(&code, "Data");
-        print_steps(&code, data, &dialect_c, "data");
+        print_steps(&code, data, &dialect_c, "data", NULL);
         print_map_sample(&t);
     }
     heading(&code, "Tables");

@@ -242,7 +242,7 @@ static void test_loops(void)
 {
     Made m = made_program("made");
     Text text = {.arena = m.cx->arena};
-    print_steps(&text, m.program, &dialect_c, "infer");
+    print_steps(&text, m.program, &dialect_c, "infer", NULL);
     expect_text(&text,
                 "    const float (*restrict int_0)[6] = (void *)run->in[0];\n"
                 "    float (*restrict relu1_1)[6] = (void *)(run->arena + 64);\n"
@@ -261,7 +261,7 @@ static void test_in_place(void)
     m.program->buffer[1]->space = SPACE_INPUT;
     m.program->buffer[1]->index = 0;
     Text text = {.arena = m.cx->arena};
-    print_steps(&text, m.program, &dialect_c, "infer");
+    print_steps(&text, m.program, &dialect_c, "infer", NULL);
     expect_text(
         &text,
         "    const float (*int_0)[6] = (void *)run->in[0];\n    float (*relu1_1)[6] = (void *)run->in[0];\n");

@@ -21,7 +21,7 @@ static void expect(bool holds, const char *what)
 static Context context_new(void)
 {
     Arena *arena = arena_new();
-    return (Context){arena, names_new(arena), diag_new(arena), map_new(arena)};
+    return (Context){.arena = arena, .names = names_new(arena), .diag = diag_new(arena), .symbols = map_new(arena)};
 }
 
 // Random123's known answer for counter 0, key 0: 6627e8d5 e169c58d bc57ac4c 9b00dbd8.

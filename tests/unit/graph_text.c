@@ -13,7 +13,7 @@
 static Context context_new(void)
 {
     Arena *arena = arena_new();
-    return (Context){arena, names_new(arena), diag_new(arena), map_new(arena)};
+    return (Context){.arena = arena, .names = names_new(arena), .diag = diag_new(arena), .symbols = map_new(arena)};
 }
 
 static bool load(void *user, const char *path, const char **bytes, int *length, const char **why)

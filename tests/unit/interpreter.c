@@ -100,7 +100,7 @@ static void test_floats(void)
 static Context context_new(void)
 {
     Arena *arena = arena_new();
-    return (Context){arena, names_new(arena), diag_new(arena), map_new(arena)};
+    return (Context){.arena = arena, .names = names_new(arena), .diag = diag_new(arena), .symbols = map_new(arena)};
 }
 
 static void test_errors(void)

@@ -11,7 +11,7 @@
 static Context context_new(void)
 {
     Arena *arena = arena_new();
-    return (Context){arena, names_new(arena), diag_new(arena), map_new(arena)};
+    return (Context){.arena = arena, .names = names_new(arena), .diag = diag_new(arena), .symbols = map_new(arena)};
 }
 
 static uint64_t state = 1;
