@@ -434,6 +434,45 @@ def recurrent(make, states):
 
 ANSWERS.update({"lstm": recurrent(torch.nn.LSTM, 2), "gru": recurrent(torch.nn.GRU, 1), "rnn": recurrent(torch.nn.RNN, 1)})
 
+# --- attention
+
+def attention(i, a):
+    n, tq, tk = i.q.shape[0], i.q.shape[1], i.k.shape[1]
+    kept = a.kv_heads or a.heads
+    q = i.q.reshape(n, tq, a.heads, -1).transpose(1, 2)
+    k = i.k.reshape(n, tk, kept, -1).transpose(1, 2).repeat_interleave(a.heads // kept, 1)
+    v = i.v.reshape(n, tk, kept, -1).transpose(1, 2).repeat_interleave(a.heads // kept, 1)
+    mask = i.mask
+    if mask is not None and mask.dim() == 2 and tuple(mask.shape) == (n, tk):
+        mask = mask[:, None, None]
+    elif mask is not None and mask.dim() == 3:
+        mask = mask[:, None]
+    if a.causal:
+        causal = torch.ones(tq, tk, dtype=torch.bool).tril()
+        mask = causal if mask is None else mask & causal
+    y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=a.scale)
+    y = torch.nan_to_num(y, 0.0)
+    return y.transpose(1, 2).reshape(n, tq, -1)
+
+
+def rotary(i, a):
+    *front, t, width = i.x.shape
+    d = width // a.heads
+    x = i.x.reshape(*front, t, a.heads, d)
+    position = torch.arange(t) if i.position is None else i.position
+    angle = position.to(torch.float64).unsqueeze(-1) * float(a.base) ** (-2 * torch.arange(d // 2) / d)
+    c, s = angle.cos().unsqueeze(-2), angle.sin().unsqueeze(-2) * (-1 if a.inverse else 1)
+    if a.style == "halves":
+        p, q = x[..., :d // 2], x[..., d // 2:]
+        y = torch.cat([p * c - q * s, q * c + p * s], -1)
+    else:
+        p, q = x[..., 0::2], x[..., 1::2]
+        y = torch.stack([p * c - q * s, q * c + p * s], -1).flatten(-2)
+    return y.reshape(i.x.shape)
+
+
+ANSWERS.update({"attention": attention, "rotary": rotary})
+
 none("random numbers have no outside answer", "random_uniform", "random_normal", "dropout")
 
 
