@@ -158,10 +158,46 @@ static void conv_grad_input_compute(Context *cx, const Node *node, int output, C
     out->body = e_where(cx, inside, e_prim(cx, PRIM_mul, e_load(cx, dy, from), e_load(cx, weight, tap)), 0);
 }
 
+// A conv without bias with the attributes of one of its gradients.
+static Value *build_conv(Builder *b, const Node *node, Value *x, Value *weight)
+{
+    const Shape *ws = &weight->type.shape;
+    OpCall call = call_new(b, "conv", 2, (Value *[]){x, weight});
+    int64_t kernel[3];
+    for (int i = 2; i < ws->rank; i++)
+        kernel[i - 2] = size_value(ws->dim[i]);
+    call_same(&call, node);
+    call_int(&call, "channels", size_value(ws->dim[0]));
+    call_ints(&call, "kernel", ws->rank - 2, kernel);
+    call_bool(&call, "bias", false);
+    return op_build(b, &call);
+}
+
+static Value *build_conv_part(Builder *b, const char *op, const Node *node, Value *x, Value *y, const Shape *shape)
+{
+    OpCall call = call_new(b, op, 2, (Value *[]){x, y});
+    call_same(&call, node);
+    call_sizes(&call, "shape", shape->rank, shape->dim);
+    return op_build(b, &call);
+}
+
+// It is linear in dy and in the weights: the other two of the three.
+static void conv_grad_input_grad(Builder *b, const Node *node, Value *const *dy, Value **dx)
+{
+    dx[0] = build_conv(b, node, dy[0], node->in[1]);
+    dx[1] = build_conv_part(b, "conv_grad_weight", node, dy[0], node->in[0], &node->in[1]->type.shape);
+}
+
+static void conv_grad_weight_grad(Builder *b, const Node *node, Value *const *dy, Value **dx)
+{
+    dx[0] = build_conv_part(b, "conv_grad_input", node, node->in[1], dy[0], &node->in[0]->type.shape);
+    dx[1] = build_conv(b, node, node->in[0], dy[0]);
+}
+
 const OpDef op_conv_grad_input = {
     .name = "conv_grad_input", .brief = "the gradient of conv by its input", .inputs = "dy: float, weight: float", .outputs = "dx", .traits = OP_INTERNAL,
     .attrs = {{.name = "shape", .kind = ATTR_SIZES, .brief = "of x"}, CONV_ATTRS}, .shape = shape_given, .compute = conv_grad_input_compute, .flops = conv_input_flops,
-    .no_grad = "second derivatives of conv are not there yet", .along = "mixes", .precision = "f32",
+    .grad = conv_grad_input_grad, .along = "mixes", .precision = "f32",
     .cases = CASES("dy: f32[1,3,3,2]; weight: f32[3,2,3,3]; shape = [1, 2, 5, 4]", "dy: f32[1,4,3,3]; weight: f32[4,1,3,3]; shape = [1, 2, 5, 5]; groups = 2; stride = 2; pad = 1"),
 };
 
@@ -188,6 +224,89 @@ static void conv_grad_weight_compute(Context *cx, const Node *node, int output, 
 const OpDef op_conv_grad_weight = {
     .name = "conv_grad_weight", .brief = "the gradient of conv by its weights", .inputs = "x: float, dy: float", .outputs = "dweight", .traits = OP_INTERNAL,
     .attrs = {{.name = "shape", .kind = ATTR_SIZES, .brief = "of the weights"}, CONV_ATTRS}, .shape = shape_given, .compute = conv_grad_weight_compute, .flops = conv_weight_flops,
-    .no_grad = "second derivatives of conv are not there yet", .along = "mixes", .precision = "f32",
+    .grad = conv_grad_weight_grad, .along = "mixes", .precision = "f32",
     .cases = CASES("x: f32[N,2,5,4]; dy: f32[N,3,3,2]; shape = [3, 2, 3, 3]", "x: f32[1,2,5,5]; dy: f32[1,4,3,3]; shape = [4, 1, 3, 3]; groups = 2; stride = 2; pad = 1"),
+};
+
+// --- transposed convolution -----------------------------------------------------------------------------------------------------------
+
+// The picture whose windows are the elements of x: (in - 1) stride + reach - pads + output_pad; with same, in stride.
+static bool transposed_picture(OpCall *call, const int64_t *kernel, Shape *picture)
+{
+    Context *cx = call->cx;
+    const Shape *x = &call->in[0]->type.shape;
+    Window w;
+    if (!window_read(call->op, call->attr, x, kernel, call, &w))
+        return false;
+    const Attr *more = call_attr(call, "output_pad");
+    bool same = call_attr(call, "pad")->kind == ATTR_WORD;
+    for (int i = 0; i < w.axes; i++) {
+        int64_t extra = more->kind == ATTR_INT ? more->i : more->ints[more->count == 1 ? 0 : i], reach = (w.kernel[i] - 1) * w.dilation[i] + 1, n;
+        if (extra >= w.stride[i] && extra > 0)
+            return op_error(call, MESSAGE_E0311, "output_pad of conv_transpose", "less than the stride", arena_printf(cx->arena, "%d with stride %d", (int)extra, (int)w.stride[i]));
+        Size out = size_times(cx, x->dim[2 + i], size_const(cx, w.stride[i]));
+        if (!same)
+            out = size_plus(cx, out, size_const(cx, reach - w.stride[i] - w.before[i] - w.after[i] + extra));
+        if (size_known(out, &n) && n < 1)
+            return op_error(call, MESSAGE_E0311, "pad of conv_transpose", "one that leaves something", "a larger one");
+        picture->dim[2 + i] = out;
+    }
+    return true;
+}
+
+static bool conv_transpose_shape(OpCall *call)
+{
+    Context *cx = call->cx;
+    Type type = call->in[0]->type;
+    int64_t in, kernel[3], out = call_attr(call, "channels")->i, groups = call_attr(call, "groups")->i;
+    Window w;
+    if (!op_rank(call, 0, 3, 5))
+        return false;
+    if (!size_known(type.shape.dim[1], &in))
+        return op_error(call, MESSAGE_E0311, "the number of channels of conv_transpose", "known when compiling", type_text(cx, &type));
+    if (!kernel_of(call, type.shape.rank - 2, kernel) || !groups_fit(call, in, out, groups) || !transposed_picture(call, kernel, &type.shape))
+        return false;
+    Size weight[5] = {size_const(cx, in), size_const(cx, out / groups)}, channels = size_const(cx, out);
+    type.shape.dim[1] = channels;
+    for (int i = 2; i < type.shape.rank; i++)
+        weight[i] = size_const(cx, kernel[i - 2]);
+    if (!window_of(cx, call->op, call->attr, &type.shape, kernel, call, &w))
+        return false;
+    for (int i = 0; i < w.axes; i++)
+        if (!size_equal(w.out[i], call->in[0]->type.shape.dim[2 + i]))
+            return op_error(call, MESSAGE_E0311, "the size of the picture of conv_transpose", "known when compiling, or a multiple of a named size", type_text(cx, &call->in[0]->type));
+    return op_owned(call, "weight", type_of(type.dtype, type.shape.rank, weight)) &&
+           (!call_attr(call, "bias")->i || op_owned(call, "bias", type_of(type.dtype, 1, &channels))) && op_one(call, type);
+}
+
+static void conv_transpose_expand(Builder *b, const Node *node, Value **out)
+{
+    Value *bias = node->n_in > 2 ? node->in[2] : NULL;
+    const Shape *y = &node->out[0]->type.shape;
+    out[0] = build_conv_part(b, "conv_grad_input", node, node->in[0], node->in[1], y);
+    if (bias == NULL)
+        return;
+    Shape column = {y->rank, {size_const(b->cx, 1), bias->type.shape.dim[0]}};
+    for (int i = 2; i < y->rank; i++)
+        column.dim[i] = size_const(b->cx, 1);
+    out[0] = build_map2(b, "x0 + x1", out[0], build_reshape(b, bias, &column));
+}
+
+static Size conv_transpose_flops(Context *cx, const Node *node) { return conv_cost(cx, &node->in[0]->type.shape, &node->in[1]->type.shape); }
+
+const OpDef op_conv_transpose = {
+    .name = "conv_transpose", .brief = "transposed convolution: the gradient of conv by its input, as a layer; enlarges pictures (Zeiler et al. 2010)", .inputs = "x: float, weight: like x, bias: like x?", .outputs = "y",
+    .example = "y = conv_transpose(x, 64, kernel = 2, stride = 2) @up",
+    .doc = "Each element of x adds its window, scaled, to the result: y[n, o, p stride - pad + k dilation] += x[n, c, p] weight[c, o, k]. Sizes are (in - 1) stride + (kernel - 1) dilation + 1 - 2 pad + output_pad, with pad = same in stride. "
+           "Where the kernel is no multiple of the stride, neighbours of the result get different numbers of terms (checkerboards; Odena et al. 2016). Note the weight: (in, out / groups, kernel).",
+    .attrs = {{.name = "channels", .kind = ATTR_INT, .least = 1, .most = 2147483647, .positional = true, .brief = "of the result"},
+              {.name = "kernel", .kind = ATTR_INTS, .least = 1, .most = 1e6, .onnx = "kernel_shape", .brief = "size of the window: one number, or one for each axis"}, CONV_ATTRS,
+              {.name = "output_pad", .kind = ATTR_INTS, .initial = "0", .least = 0, .most = 1e6, .onnx = "output_padding", .brief = "rows that the result has more at its end, less than the stride"},
+              {.name = "bias", .kind = ATTR_BOOL, .initial = "true", .brief = "whether there is one"}},
+    .owned = {{"weight", ROLE_WEIGHT, "kaiming_uniform(a = 2.2360679774997896)", NULL}, {"bias", ROLE_BIAS, "uniform_fan", "bias"}},
+    .shape = conv_transpose_shape, .expand = conv_transpose_expand, .flops = conv_transpose_flops, .along = "mixes", .precision = "f32", .onnx = {{"ConvTranspose", 1, 0}},
+    .cases = CASES("x: f32[N,2,3,4]; weight: f32[2,3,2,2]; bias: f32[3]; channels = 3; kernel = 2; stride = 2", "x: f32[1,2,3,3]; weight: f32[2,1,3,3]; channels = 1; kernel = 3; bias = false",
+                   "x: f32[N,4,2,3]; weight: f32[4,1,4,3]; bias: f32[2]; channels = 2; kernel = [4, 3]; stride = [2, 1]; pad = 1; groups = 2", "x: f32[2,1,4]; weight: f32[1,2,3]; bias: f32[2]; channels = 2; kernel = 3; stride = 3; output_pad = 2; dilation = 2; pad = 1",
+                   "x: f32[1,1,2,2,2]; weight: f32[1,1,2,2,2]; channels = 1; kernel = 2; stride = 2; bias = false", "x: f32[1,1,3,3]; weight: f32[1,1,3,3]; channels = 1; kernel = 3; stride = 2; pad = same; bias = false",
+                   "x: f32[2,3,1,1]; weight: f32[3,2,4,4]; channels = 2; kernel = 4; bias = false", "x: f32[2,1,N,5]; weight: f32[1,1,2,2]; bias: f32[1]; channels = 1; kernel = 2; stride = 2"),
 };

@@ -476,7 +476,7 @@ static bool concat_shape(OpCall *call)
 static void concat_compute(Context *cx, const Node *node, int output, Compute *out)
 {
     (void)output;
-    Expr *index[RANK_MAX], *from[INPUTS_MAX];
+    Expr *index[RANK_MAX], *from[INPUTS_MAX] = {NULL};
     compute_over(out, &node->out[0]->type.shape);
     int axis = node_axis(node, "axis", out->rank);
     Size end[INPUTS_MAX], start = size_const(cx, 0);

@@ -325,3 +325,53 @@ const OpDef op_instancenorm = {
     .attrs = {EPS}, .owned = {{"weight", ROLE_NORM, "ones", NULL}, {"bias", ROLE_NORM, "zeros", NULL}}, .shape = instancenorm_shape, .expand = instancenorm_expand, .along = "mixes", .precision = "f32",
     .onnx = {{"InstanceNormalization", 6, 0}}, .cases = CASES("x: f32[N,2,5]; weight: f32[2]; bias: f32[2]"),
 };
+
+// --- local response -----------------------------------------------------------------------------------------------------------------
+
+#define NEIGHBOURS {.name = "size", .kind = ATTR_INT, .least = 1, .most = 1e6, .positional = true, .brief = "how many neighbouring channels"}
+
+// The sum over `size` channels around each: size / 2 before it, the rest behind; with `mirror` the other way round.
+static void channel_sums_compute(Context *cx, const Node *node, int output, Compute *out)
+{
+    (void)output;
+    Value *x = node->in[0];
+    int64_t size = node_attr(node, "size")->i, before = node_flag(node, "mirror") ? (size - 1) / 2 : size / 2;
+    Expr *at[RANK_MAX];
+    compute_over(out, &x->type.shape);
+    for (int i = 0; i < out->rank; i++)
+        at[i] = e_axis(cx, i);
+    at[1] = e_sub(cx, e_add(cx, at[1], e_axis(cx, compute_reduce(out, REDUCE_SUM, size_const(cx, size)))), e_whole(cx, before));
+    Expr *inside = e_prim(cx, PRIM_and, e_prim(cx, PRIM_ge, at[1], e_whole(cx, 0)), e_prim(cx, PRIM_lt, at[1], e_size(cx, out->extent[1])));
+    out->body = e_where(cx, inside, e_load(cx, x, at), 0);
+}
+
+static void channel_sums_grad(Builder *b, const Node *node, Value *const *dy, Value **dx)
+{
+    OpCall call = call_new(b, "channel_sums", 1, dy);
+    call_same(&call, node);
+    call_bool(&call, "mirror", !node_flag(node, "mirror"));
+    dx[0] = op_build(b, &call);
+}
+
+const OpDef op_channel_sums = {
+    .name = "channel_sums", .brief = "sums over neighbouring channels", .inputs = "x: float", .outputs = "y", .traits = OP_INTERNAL, .attrs = {NEIGHBOURS, {.name = "mirror", .kind = ATTR_BOOL, .initial = "false", .brief = "of an even size, which side has more"}},
+    .shape = same_shape, .compute = channel_sums_compute, .grad = channel_sums_grad, .along = "mixes", .precision = "f32", .cases = CASES("x: f32[N,5,2]; size = 3", "x: f32[2,4]; size = 4; mirror = true"),
+};
+
+static bool local_response_shape(OpCall *call) { return op_rank(call, 0, 3, RANK_MAX) && same_shape(call); }
+
+static void local_response_expand(Builder *b, const Node *node, Value **out)
+{
+    int64_t size = node_attr(node, "size")->i;
+    OpCall call = call_new(b, "channel_sums", 1, (Value *[]){build_map1(b, "x0 * x0", node->in[0])});
+    call_int(&call, "size", size);
+    const char *f = arena_printf(b->cx->arena, "x0 * pow(%.17g + %.17g * x1, %.17g)", node_attr(node, "k")->f, node_attr(node, "alpha")->f / (double)size, -node_attr(node, "beta")->f);
+    out[0] = build_map2(b, f, node->in[0], op_build(b, &call));
+}
+
+const OpDef op_local_response = {
+    .name = "local_response", .brief = "divides by the size of neighbouring channels (Krizhevsky et al. 2012)", .inputs = "x: float", .outputs = "y", .example = "y = local_response(x, 5)",
+    .doc = "y[c] = x[c] / (k + alpha / size sum over size neighbours of x^2)^beta. Of an even size PyTorch, and so this op, has one neighbour more before; ONNX's LRN has it behind.",
+    .attrs = {NEIGHBOURS, {.name = "alpha", .kind = ATTR_FLOAT, .initial = "1e-4", .brief = "share of the neighbours"}, {.name = "beta", .kind = ATTR_FLOAT, .initial = "0.75", .brief = "the power"}, {.name = "k", .kind = ATTR_FLOAT, .initial = "1", .onnx = "bias", .brief = "added to the sum"}},
+    .shape = local_response_shape, .expand = local_response_expand, .along = "mixes", .precision = "f32", .onnx = {{"LRN", 1, 0}}, .cases = CASES("x: f32[N,5,2]; size = 3; alpha = 0.5", "x: f32[2,3,2,2]; size = 2; k = 2; alpha = 1; beta = 0.5", "x: f32[1,1,1]; size = 5; alpha = 1"),
+};

@@ -69,6 +69,7 @@ typedef struct Window {
 // Attributes stride, pad, and where the op has them kernel, dilation, ceil; `x` has the spatial axes last; `kernel` overrides
 // the attribute. With `call`, mistakes are reported there and give false; without, there are none.
 bool window_of(Context *cx, const OpDef *op, const Attr *attr, const Shape *x, const int64_t *kernel, OpCall *call, Window *w);
+bool window_read(const OpDef *op, const Attr *attr, const Shape *x, const int64_t *kernel, OpCall *call, Window *w);     // all but `out`
 // Where tap `tap` of the window at `out` lies on axis `axis`, and whether that is inside.
 Expr *window_at(Context *cx, const Window *w, int axis, Expr *out, Expr *tap);
 Expr *window_inside(Context *cx, const Window *w, int axis, Expr *at);      // NULL: always

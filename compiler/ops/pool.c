@@ -1,4 +1,5 @@
-// pool.c: windows that are reduced to their maximum or mean. (N, C, …) over one to three axes, by the Window of window.c.
+// pool.c: windows that are reduced to their maximum, mean or norm. (N, C, …) over one to three axes, by the Window of window.c;
+// and windows over the whole picture, or to a given number of them.
 #include "op.h"
 
 #define POOL_ATTRS {.name = "kernel", .kind = ATTR_INTS, .least = 1, .most = 1e6, .onnx = "kernel_shape", .brief = "size of the window: one number, or one for each axis"}, \
@@ -263,4 +264,205 @@ static void avgpool_grad_grad(Builder *b, const Node *node, Value *const *dy, Va
 const OpDef op_avgpool_grad = {
     .name = "avgpool_grad", .brief = "the gradient of avgpool", .inputs = "dy: float", .outputs = "dx", .traits = OP_INTERNAL, .attrs = {{.name = "shape", .kind = ATTR_SIZES, .brief = "of x"}, POOL_ATTRS, COUNT_PAD},
     .shape = pool_grad_shape, .compute = avgpool_grad_compute, .grad = avgpool_grad_grad, .along = "mixes", .precision = "f32", .cases = CASES("dy: f32[1,1,2,2]; shape = [1, 1, 4, 4]; kernel = 2"),
+};
+
+// --- over the whole picture, and to a given size ----------------------------------------------------------------------------------------
+
+static bool global_shape(OpCall *call)
+{
+    Type type = call->in[0]->type;
+    if (!op_rank(call, 0, 3, 5))
+        return false;
+    for (int i = 2; i < type.shape.rank; i++)
+        type.shape.dim[i] = size_const(call->cx, 1);
+    return op_one(call, type);
+}
+
+static Value *over_picture(Builder *b, const char *op, Value *x)
+{
+    bool axes[RANK_MAX] = {false};
+    for (int i = 2; i < x->type.shape.rank; i++)
+        axes[i] = true;
+    return build_reduce(b, op, x, axes, true);
+}
+
+static void global_avgpool_expand(Builder *b, const Node *node, Value **out) { out[0] = over_picture(b, "mean", node->in[0]); }
+static void global_maxpool_expand(Builder *b, const Node *node, Value **out) { out[0] = over_picture(b, "max", node->in[0]); }
+
+#define GLOBAL_CASES .cases = CASES("x: f32[N,2,3,5]", "x: f32[2,1,4]", "x: f32[1,2,1,1]", "x: f32[1,2,2,3,2]")
+
+const OpDef op_global_avgpool = {
+    .name = "global_avgpool", .brief = "the mean over the whole picture, its axes kept with size 1 (Lin et al. 2014)", .inputs = "x: float", .outputs = "y", .example = "y = global_avgpool(x)",
+    .doc = "(N, C, …) to (N, C, 1, …). Without those axes: mean(x, axis = [2, 3]).", .shape = global_shape, .expand = global_avgpool_expand, .traits = OP_DATA, .along = "mixes", .precision = "f32", .onnx = {{"GlobalAveragePool", 1, 0}}, GLOBAL_CASES,
+};
+
+const OpDef op_global_maxpool = {
+    .name = "global_maxpool", .brief = "the largest of the whole picture, its axes kept with size 1", .inputs = "x: float", .outputs = "y", .example = "y = global_maxpool(x)",
+    .doc = "(N, C, …) to (N, C, 1, …). Equal ones share the gradient. Without those axes: max(x, axis = [2, 3]).", .shape = global_shape, .expand = global_maxpool_expand, .traits = OP_DATA, .along = "mixes", .precision = "any",
+    .onnx = {{"GlobalMaxPool", 1, 0}}, GLOBAL_CASES,
+};
+
+#define ADAPTIVE_SIZE {.name = "size", .kind = ATTR_INTS, .least = 1, .most = 1e6, .positional = true, .brief = "of the result: one number, or one for each axis"}
+
+static int64_t adaptive_size(const Attr *size, int i) { return size->ints[size->count == 1 ? 0 : i]; }
+
+static bool adaptive_shape(OpCall *call, bool divides)
+{
+    Context *cx = call->cx;
+    const Attr *size = call_attr(call, "size");
+    Type type = call->in[0]->type;
+    if (!op_rank(call, 0, 3, 5))
+        return false;
+    if (size->count != 1 && size->count != type.shape.rank - 2)
+        return op_error(call, MESSAGE_E0311, arena_printf(cx->arena, "size of %s", call->op->name), "one number, or one for each axis", arena_printf(cx->arena, "%d numbers", size->count));
+    for (int i = 2; i < type.shape.rank; i++) {
+        int64_t n, to = adaptive_size(size, i - 2);
+        if (!size_known(type.shape.dim[i], &n) || n == 0)
+            return op_error(call, MESSAGE_E0311, arena_printf(cx->arena, "the picture of %s", call->op->name), "known when compiling, and not empty", type_text(cx, &call->in[0]->type));
+        if (divides && n % to != 0)
+            return op_error(call, MESSAGE_E0306, "picture / size", arena_printf(cx->arena, "%d / %d", (int)n, (int)to));
+        type.shape.dim[i] = size_const(cx, to);
+    }
+    return op_one(call, type);
+}
+
+static bool adaptive_avgpool_shape(OpCall *call) { return adaptive_shape(call, false); }
+static bool adaptive_maxpool_shape(OpCall *call) { return adaptive_shape(call, true); }
+
+// As windows of equal size, where the picture is a multiple of the result; NULL otherwise.
+static Value *equal_windows(Builder *b, const Node *node, const char *op)
+{
+    const Shape *x = &node->in[0]->type.shape;
+    int64_t kernel[3];
+    for (int i = 2; i < x->rank; i++) {
+        int64_t n = size_value(x->dim[i]), to = adaptive_size(node_attr(node, "size"), i - 2);
+        if (n % to != 0)
+            return NULL;
+        kernel[i - 2] = n / to;
+    }
+    OpCall call = call_new(b, op, 1, node->in);
+    call_ints(&call, "kernel", x->rank - 2, kernel);
+    return op_build(b, &call);
+}
+
+static Value *unequal_windows(Builder *b, const char *op, Value *x, const Shape *shape)
+{
+    OpCall call = call_new(b, op, 1, &x);
+    call_sizes(&call, "shape", shape->rank, shape->dim);
+    return op_build(b, &call);
+}
+
+static void adaptive_avgpool_expand(Builder *b, const Node *node, Value **out)
+{
+    Value *equal = equal_windows(b, node, "avgpool");
+    out[0] = equal != NULL ? equal : unequal_windows(b, "unequal_avgpool", node->in[0], &node->out[0]->type.shape);
+}
+
+static void adaptive_maxpool_expand(Builder *b, const Node *node, Value **out) { out[0] = equal_windows(b, node, "maxpool"); }
+
+const OpDef op_adaptive_avgpool = {
+    .name = "adaptive_avgpool", .brief = "means of windows that divide the picture into a given number", .inputs = "x: float", .outputs = "y", .example = "y = adaptive_avgpool(x, 7)",
+    .doc = "Window i goes from floor(i in / out) to ceil((i + 1) in / out): where in is no multiple of out, windows differ in size and overlap.", .attrs = {ADAPTIVE_SIZE},
+    .shape = adaptive_avgpool_shape, .expand = adaptive_avgpool_expand, .traits = OP_DATA, .along = "mixes", .precision = "f32", .cases = CASES("x: f32[N,2,6,4]; size = [3, 2]", "x: f32[1,2,5,7]; size = [3, 4]", "x: f32[2,1,5]; size = 1", "x: f32[1,1,2,3]; size = [5, 3]"),
+};
+
+const OpDef op_adaptive_maxpool = {
+    .name = "adaptive_maxpool", .brief = "the largest of windows that divide the picture into a given number", .inputs = "x: float", .outputs = "y", .example = "y = adaptive_maxpool(x, 7)",
+    .doc = "The picture must be a multiple of the size; windows of different sizes are not there for maxima.", .attrs = {ADAPTIVE_SIZE}, .shape = adaptive_maxpool_shape, .expand = adaptive_maxpool_expand, .traits = OP_DATA, .along = "mixes", .precision = "any",
+    .cases = CASES("x: f32[N,2,6,4]; size = [3, 2]", "x: f32[2,1,5]; size = 1", "x: f32[2,1,3]; size = 3"),
+};
+
+static bool shape_attr(OpCall *call)
+{
+    const Attr *sizes = call_attr(call, "shape");
+    Type type = {.dtype = call->in[0]->type.dtype, .shape = {.rank = sizes->count}};
+    for (int i = 0; i < sizes->count; i++)
+        type.shape.dim[i] = sizes->sizes[i];
+    return op_one(call, type);
+}
+
+// Where window i of an axis begins and ends: floor(i in / out), ceil((i + 1) in / out).
+static Expr *unequal_from(Context *cx, Expr *i, int64_t in, int64_t out) { return e_div(cx, e_mul(cx, i, e_whole(cx, in)), out); }
+
+static Expr *unequal_to(Context *cx, Expr *i, int64_t in, int64_t out)
+{
+    return e_div(cx, e_add(cx, e_mul(cx, e_add(cx, i, e_whole(cx, 1)), e_whole(cx, in)), e_whole(cx, out - 1)), out);
+}
+
+static Expr *times_count(Context *cx, Expr *count, Expr *from, Expr *to) { return e_mul(cx, count, e_sub(cx, to, from)); }
+
+static void unequal_avgpool_compute(Context *cx, const Node *node, int output, Compute *out)
+{
+    (void)output;
+    const Shape *x = &node->in[0]->type.shape;
+    Expr *at[5] = {e_axis(cx, 0), e_axis(cx, 1)}, *inside = NULL, *count = e_whole(cx, 1);
+    compute_over(out, &node->out[0]->type.shape);
+    for (int i = 2; i < x->rank; i++) {
+        int64_t in = size_value(x->dim[i]), to = size_value(out->extent[i]), widest = (in + to - 1) / to + (in % to != 0);
+        Expr *from = unequal_from(cx, e_axis(cx, i), in, to), *end = unequal_to(cx, e_axis(cx, i), in, to);
+        at[i] = e_add(cx, from, e_axis(cx, compute_reduce(out, REDUCE_SUM, size_const(cx, widest < in ? widest : in))));
+        inside = e_and(cx, inside, e_prim(cx, PRIM_lt, at[i], end));
+        count = times_count(cx, count, from, end);
+    }
+    Expr *value = e_load(cx, node->in[0], at);
+    out->body = e_where(cx, inside, e_prim(cx, PRIM_div, value, expr_cast(cx, value->type, count)), 0);
+}
+
+static void unequal_avgpool_grad_compute(Context *cx, const Node *node, int output, Compute *out)
+{
+    (void)output;
+    const Shape *dy = &node->in[0]->type.shape;
+    Expr *at[5] = {e_axis(cx, 0), e_axis(cx, 1)}, *inside = NULL, *count = e_whole(cx, 1);
+    compute_over(out, &node->out[0]->type.shape);
+    for (int i = 2; i < dy->rank; i++) {
+        int64_t in = size_value(out->extent[i]), to = size_value(dy->dim[i]), most = (to + in - 1) / in + 1;
+        Expr *last = e_div(cx, e_sub(cx, e_mul(cx, e_add(cx, e_axis(cx, i), e_whole(cx, 1)), e_whole(cx, to)), e_whole(cx, 1)), in);
+        at[i] = e_sub(cx, last, e_axis(cx, compute_reduce(out, REDUCE_SUM, size_const(cx, most < to ? most : to))));
+        Expr *from = unequal_from(cx, at[i], in, to), *end = unequal_to(cx, at[i], in, to);
+        inside = e_and(cx, inside, e_prim(cx, PRIM_ge, at[i], e_whole(cx, 0)));
+        inside = e_and(cx, inside, e_prim(cx, PRIM_and, e_prim(cx, PRIM_le, from, e_axis(cx, i)), e_prim(cx, PRIM_lt, e_axis(cx, i), end)));
+        count = times_count(cx, count, from, end);
+    }
+    Expr *value = e_load(cx, node->in[0], at);
+    out->body = e_where(cx, inside, e_prim(cx, PRIM_div, value, expr_cast(cx, value->type, count)), 0);
+}
+
+static void unequal_avgpool_grad_rule(Builder *b, const Node *node, Value *const *dy, Value **dx) { dx[0] = unequal_windows(b, "unequal_avgpool_grad", dy[0], &node->in[0]->type.shape); }
+static void unequal_avgpool_grad_grad(Builder *b, const Node *node, Value *const *dy, Value **dx) { dx[0] = unequal_windows(b, "unequal_avgpool", dy[0], &node->in[0]->type.shape); }
+
+const OpDef op_unequal_avgpool = {
+    .name = "unequal_avgpool", .brief = "means of windows that differ in size", .inputs = "x: float", .outputs = "y", .traits = OP_INTERNAL, .attrs = {{.name = "shape", .kind = ATTR_SIZES, .brief = "of the result"}}, .shape = shape_attr,
+    .compute = unequal_avgpool_compute, .grad = unequal_avgpool_grad_rule, .along = "mixes", .precision = "f32", .cases = CASES("x: f32[1,2,5,7]; shape = [1, 2, 3, 4]"),
+};
+
+const OpDef op_unequal_avgpool_grad = {
+    .name = "unequal_avgpool_grad", .brief = "the gradient of unequal_avgpool", .inputs = "dy: float", .outputs = "dx", .traits = OP_INTERNAL, .attrs = {{.name = "shape", .kind = ATTR_SIZES, .brief = "of x"}}, .shape = shape_attr,
+    .compute = unequal_avgpool_grad_compute, .grad = unequal_avgpool_grad_grad, .along = "mixes", .precision = "f32", .cases = CASES("dy: f32[1,2,3,4]; shape = [1, 2, 5, 7]", "dy: f32[1,1,5]; shape = [1, 1, 2]"),
+};
+
+// --- lppool -----------------------------------------------------------------------------------------------------------------------------
+
+static void lppool_expand(Builder *b, const Node *node, Value **out)
+{
+    double p = (double)node_attr(node, "p")->i;
+    Window w = pool_window(b->cx, node, &node->in[0]->type.shape);
+    int64_t taps = 1;
+    for (int i = 0; i < w.axes; i++)
+        taps *= w.kernel[i];
+    const char *power = p == 1 ? "abs(x0)" : p == 2 ? "x0 * x0" : arena_printf(b->cx->arena, "pow(abs(x0), %.17g)", p);
+    Value *each = build_map1(b, power, node->in[0]);
+    OpCall call = call_new(b, "avgpool", 1, &each);
+    call_same(&call, node);
+    Value *mean = op_build(b, &call);
+    const char *root = p == 1 ? "x0 * %.17g" : p == 2 ? "select(x0 > 0, sqrt(x0 * %.17g), 0)" : "select(x0 > 0, pow(x0 * %.17g, %.17g), 0)";
+    out[0] = build_map1(b, arena_printf(b->cx->arena, root, (double)taps, 1 / p), mean);
+}
+
+const OpDef op_lppool = {
+    .name = "lppool", .brief = "the p-norm of each window", .inputs = "x: float", .outputs = "y", .example = "y = lppool(x, kernel = 2, p = 2)", .doc = "(sum |x|^p)^(1/p). What lies outside of the picture is 0. The gradient of a window of zeros is 0.",
+    .attrs = {{.name = "p", .kind = ATTR_INT, .initial = "2", .least = 1, .most = 64, .brief = "which norm"}, {.name = "kernel", .kind = ATTR_INTS, .least = 1, .most = 1e6, .onnx = "kernel_shape", .brief = "size of the window: one number, or one for each axis"},
+              {.name = "stride", .kind = ATTR_INTS, .initial = "", .least = 1, .most = 1e6, .onnx = "strides", .brief = "steps of the window; its size if not given"},
+              {.name = "pad", .kind = ATTR_INTS, .initial = "0", .words = "same", .least = 0, .most = 1e6, .onnx = "pads", .brief = "as in conv"}},
+    .shape = pool_shape, .expand = lppool_expand, .flops = pool_flops, .traits = OP_DATA, .along = "mixes", .precision = "f32", .onnx = {{"LpPool", 1, 0}},
+    .cases = CASES("x: f32[N,2,4,6]; kernel = 2", "x: f32[1,1,5,5] in 0.1 2; kernel = 3; stride = 2; p = 3", "x: f32[2,1,6] in 0.1 2; kernel = 2; p = 1", "x: f32[1,1,3,3]; kernel = 2; stride = 1; pad = 1"),
 };

@@ -104,9 +104,8 @@ static bool plain_axis(Context *cx, OpCall *call, bool ceil, Window *w, int i)
     return true;
 }
 
-bool window_of(Context *cx, const OpDef *op, const Attr *attr, const Shape *x, const int64_t *kernel, OpCall *call, Window *w)
+bool window_read(const OpDef *op, const Attr *attr, const Shape *x, const int64_t *kernel, OpCall *call, Window *w)
 {
-    const Attr *ceil = attr_of(op, attr, "ceil");
     int axes = x->rank - 2;
     *w = (Window){.axes = axes};
     CHECK(axes >= 1 && axes <= 3);
@@ -121,8 +120,15 @@ bool window_of(Context *cx, const OpDef *op, const Attr *attr, const Shape *x, c
         memcpy(w->stride, w->kernel, sizeof w->stride);
     else if (!numbers_of(op, attr, "stride", axes, call, w->stride))
         return false;
-    if (!numbers_of(op, attr, "dilation", axes, call, w->dilation) || !pad_of(op, attr, axes, call, w))
+    return numbers_of(op, attr, "dilation", axes, call, w->dilation) && pad_of(op, attr, axes, call, w);
+}
+
+bool window_of(Context *cx, const OpDef *op, const Attr *attr, const Shape *x, const int64_t *kernel, OpCall *call, Window *w)
+{
+    const Attr *ceil = attr_of(op, attr, "ceil");
+    if (!window_read(op, attr, x, kernel, call, w))
         return false;
+    int axes = w->axes;
     for (int i = 0; i < axes; i++)
         if (!(is_same(attr_of(op, attr, "pad")) ? same_axis(cx, call, w, i) : plain_axis(cx, call, ceil != NULL && ceil->i, w, i)))
             return false;

@@ -360,7 +360,55 @@ ANSWERS.update({
 })
 
 
+def conv_transpose(i, a):
+    axes = i.x.dim() - 2
+    kernel, stride, dilation, more = list(i.weight.shape[2:]), many(a.stride, axes), many(a.dilation, axes), many(a.output_pad, axes)
+    f = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[axes - 1]
+    full = f(i.x, i.weight, i.bias, stride, 0, 0, a.groups, dilation)
+    for k in range(axes):
+        n = i.x.shape[2 + k]
+        reach = (kernel[k] - 1) * dilation[k] + 1
+        if a.pad == "same":
+            total = reach - stride[k]
+            before, out = total // 2, n * stride[k]
+        else:
+            pad = many(a.pad, axes)
+            before, after = (pad[k], pad[k]) if len(pad) == axes else (pad[k], pad[axes + k])
+            out = (n - 1) * stride[k] + reach - before - after + more[k]
+        room = before + out - full.shape[2 + k]
+        if room > 0:                                # rows that no window reaches have the bias alone
+            shape = list(full.shape)
+            shape[2 + k] = room
+            rest = torch.zeros(shape) if i.bias is None else i.bias.reshape([1, -1] + [1] * axes).expand(shape)
+            full = torch.cat([full, rest], 2 + k)
+        full = full.narrow(2 + k, before, out)
+    return full
+
+
+def lppool(i, a):
+    axes, kernel, stride, _ = pool_args(i, a)
+    x = padded(i.x.abs() ** a.p, pads_of(a, i.x, kernel, stride, [1] * axes))
+    f, c = (F.conv1d, F.conv2d, F.conv3d)[axes - 1], i.x.shape[1]
+    return f(x, torch.ones([c, 1] + kernel), None, stride, groups=c) ** (1 / a.p)
+
+
+def adaptive(f):
+    return lambda i, a: f[i.x.dim() - 3](i.x, many(a.size, i.x.dim() - 2))
+
+
+ANSWERS.update({
+    "conv_transpose": conv_transpose,
+    "lppool": lppool,
+    "global_avgpool": lambda i, a: i.x.mean(tuple(range(2, i.x.dim())), True),
+    "global_maxpool": lambda i, a: i.x.amax(tuple(range(2, i.x.dim())), True),
+    "adaptive_avgpool": adaptive((F.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d)),
+    "adaptive_maxpool": adaptive((F.adaptive_max_pool1d, F.adaptive_max_pool2d, F.adaptive_max_pool3d)),
+})
+
+
 # --- norms
+
+ANSWERS["local_response"] = lambda i, a: F.local_response_norm(i.x, a.size, float(a.alpha), float(a.beta), float(a.k))
 
 ANSWERS.update({
     "batchnorm": lambda i, a: F.batch_norm(i.x, i.running_mean.clone(), i.running_var.clone(), i.weight, i.bias, a.training, a.momentum, a.eps),
