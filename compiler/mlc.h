@@ -418,8 +418,12 @@ const OptimizerDef   *optimizer_find(const char *name);
 const ScheduleDef    *schedule_find(const char *name);
 const InitialiserDef *initialiser_find(const char *name);
 
-typedef struct OptimizerGroup { double arg[10]; } OptimizerGroup;   // group 0 is the optimiser itself
+typedef struct OptimizerGroup {
+    double arg[10];                     // group 0 is the optimiser itself
+    const OptimizerDef *own;            // another optimiser for this group; NULL: the recipe's
+} OptimizerGroup;
 typedef struct ScheduleStep { const ScheduleDef *def; Duration length; double arg[4]; bool share[4]; } ScheduleStep;  // share: of the learning rate
+typedef struct Schedule { const char *name; LIST(ScheduleStep) steps; } Schedule;
 
 typedef enum FieldHow { FIELD_COLUMNS, FIELD_STRINGS, FIELD_ARRAY } FieldHow;
 typedef struct Field {                  // what the data graph reads from the source: one of its inputs
@@ -427,12 +431,45 @@ typedef struct Field {                  // what the data graph reads from the so
     const char *name;                   // array name (npy, idx), or column name; NULL: by number
     int64_t     first, last;            // column numbers, both included, where name is NULL
     Value      *value;                  // the input of the data graph it feeds (per sample)
-    const char *codes;                  // FIELD_STRINGS: "classes" or "category": strings become i32 codes, fitted on the training part
-    int64_t     n_codes;
+    const char *codes;                  // FIELD_STRINGS: "classes" or "category": strings become i32 codes, fitted on the training part;
+                                        // "wordpiece", "characters", "bpe", "bytes": a row of codes; "picture": a file
+    int64_t     n_codes;                // of classes and category; the longest row, 0 for any
+    const char *codes_from;             // vocabulary file, alphabet, or word ("gray")
 } Field;
 
-typedef struct Source { const char *kind; int n_args; const char *arg[8], *text[8]; DiagPlace place; } Source;   // csv: path, header, separator; npy/idx: field = file
+typedef struct Source { const char *kind; int n_args; const char *arg[8], *text[8]; struct Source *of; DiagPlace place; } Source;   // csv: path, header, separator; npy/idx: field = file; windows: of another
 typedef struct Split { const char *part; double share; Source *source; } Split;                 // share or source
+typedef struct Pad { const char *name; double value; } Pad;     // of an input or target whose sizes differ between samples
+
+typedef struct DataSection {            // one `data { }`
+    Source   *source;                   // NULL: what a caller gives (image, text, column)
+    LIST(Split)   splits;
+    const char   *stratified_by;
+    Value        *grouped_by;           // rows of one group stay in one part; an input of the graph
+    bool          ordered;              // the parts follow each other in time
+    LIST(Field)   fields;
+    LIST(Pad)     pads;
+    Graph        *data;                 // fields -> inputs and targets, one sample; outputs are named as what they fill
+    Graph        *augment;              // the same with `training` true; NULL: no different
+} DataSection;
+
+// An `update NAME for …` of several: moves its own weights by a loss of its own, in the order written.
+typedef struct UpdateRule {
+    const char *name;
+    Graph      *train;                  // the training graph with this loss; its random draws are those of the other updates
+    const OptimizerDef  *optimizer;
+    LIST(OptimizerGroup) groups;
+    LIST(ScheduleStep)   schedule;
+    int         clip;  double clip_at;  // as in Recipe
+    int64_t     every;                  // steps
+    LIST(Param *) params;               // what moves
+    int        *group;                  // of each of them
+} UpdateRule;
+
+// Until a moment these do not move besides those that never do: `trainable` false while the programs of the stage are made.
+typedef struct FreezeStage { Duration until; LIST(Param *) frozen; } FreezeStage;
+
+typedef struct Quantize { bool on; const char *weights, *activations; Duration from; LIST(Param *) except; } Quantize;     // words: per_channel, per_tensor
 
 typedef struct Recipe {
     int64_t   batch;
@@ -451,9 +488,43 @@ typedef struct Recipe {
     const char   *stratified_by;
     LIST(Field)   fields;
     Graph    *data;                     // fields -> inputs and targets, one sample; outputs are named as what they fill
+    // What follows is read, checked and kept, but not carried out: Model.later names it.
+    Graph    *augment;                  // the mapping of the data in training; NULL: no different
+    Value    *grouped_by;
+    bool      ordered;
+    LIST(Pad)         pads;
+    LIST(DataSection) more_data;        // behind the first
+    bool      whole;                    // batch = whole: the arrays are one sample
+    int64_t   micro_batch;              // 0: batch
+    DType     precision;                // TYPE_NONE: f32
+    double    ema;                      // 0: none
+    Quantize  quantize;
+    LIST(Param *)     recompute;        // the layers that own these compute their activations again
+    const char *sampler, *sampler_by;   // balanced, weighted; an input or target
+    const Symbol *bucket;               // samples of similar size go together
+    LIST(UpdateRule)  updates;          // instead of one loss and optimizer
+    LIST(FreezeStage) stages;           // by time, all in one unit; after the last nothing of this is frozen
+    LIST(Schedule)    numbers;          // schedules as numbers: EXPR_HYPER in the graphs, by name
 } Recipe;
 
 typedef struct Labels { const char *output; int count; const char **names; } Labels;
+
+// Parameters start from a file: path as it is to be opened.
+// In the file they may be named without `prefix`.
+typedef struct WeightSource { const char *path, *prefix; LIST(Param *) params; DiagPlace place; } WeightSource;
+
+// generate: `logits` at the last position gives the next element of `input` along `along`.
+typedef struct Generate {
+    const char *input, *logits;
+    const Symbol *along;
+    double   temperature, top_p;        // temperature 0: the most probable
+    int64_t  top_k, end, limit;         // 0: all; end -1: none
+    const char *text, *text_from;       // "bytes", "bpe" and its file; NULL: numbers only
+    DiagPlace place;
+} Generate;
+
+// Something the language understands and the rest of mlc does not carry out yet.
+typedef struct Later { const char *what, *instead; DiagPlace place; bool training; } Later;     // training: the object does without
 
 typedef struct Model {
     Context    *cx;
@@ -465,8 +536,15 @@ typedef struct Model {
     Recipe     *recipe;                 // NULL without a train section
     LIST(Labels) labels;
     Map        *settings;               // -D and param values, resolved, with origin (text), for the run folder
-    const char *weights;                // `weights from`, or NULL
+    const char *weights;                // `weights from` for the whole net, as written, or NULL
+    LIST(WeightSource) weight_files;    // all of `weights from`, in their order
+    Generate   *generate;               // NULL: none
+    DataSection *prepare;               // `data { }` outside of train: what is done to what a caller gives; NULL: none
+    LIST(Later) later;
 } Model;
+
+// Reports what of the model is not carried out yet. `training`: a training program is wanted, not only outputs.
+bool model_complete(Model *model, bool training);
 
 // --- Program ------------------------------------------------------------------------------------------------------------------------
 

@@ -58,3 +58,17 @@ int64_t param_count(const Param *param)
         count *= size_value(param->type.shape.dim[i]);
     return count;
 }
+
+bool model_complete(Model *model, bool training)
+{
+    int errors = model->cx->diag->errors;
+    for (int i = 0; i < model->later.count; i++) {
+        const Later *later = &model->later.at[i];
+        if (later->training && !training)
+            continue;
+        diag_report(model->cx->diag, later->place, MESSAGE_E0901, later->what);
+        if (later->instead[0] != 0)
+            diag_help(model->cx->diag, "%s", later->instead);
+    }
+    return model->cx->diag->errors == errors;
+}

@@ -94,6 +94,7 @@ Program *program_of_graph(Model *model, Graph *graph, int64_t batch)
 {
     Context *cx = model->cx;
     int errors = cx->diag->errors;
+    model_complete(model, graph != model->infer);
     bound_batch(cx, graph, batch);
     for (int i = 0; i < graph->inputs.count; i++)
         check_bounds(cx, graph->inputs.at[i]);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 ExitCode fail_runtime(Command *command, const MlrtError *error)
 {
@@ -52,9 +53,36 @@ bool file_load(void *user, const char *path, const char **bytes, int *length, co
     return true;
 }
 
+// What a file of weights has, for the messages of the language. A file that is not there yet is no fault.
+static bool file_tensors(void *user, const char *path, const NetTensor **list, int *count, const char **why)
+{
+    Command *command = user;
+    MlrtTensors tensors = {0};
+    MlrtError error = {0};
+    *why = NULL;
+    if (access(path, F_OK) != 0)
+        return false;
+    if (mlrt_safetensors_open(path, &tensors, &error) != MLRT_OK) {
+        *why = arena_printf(command->cx.arena, "%s", error.text);
+        return false;
+    }
+    NetTensor *made = NEW_ARRAY(command->cx.arena, NetTensor, (int64_t)tensors.count + 1);
+    for (size_t i = 0; i < tensors.count; i++) {
+        const MlrtTensor *t = &tensors.tensor[i];
+        made[i] = (NetTensor){arena_printf(command->cx.arena, "%s", t->name), type_find(mlrt_type_name(t->type)), t->rank, {0}};
+        for (int k = 0; k < t->rank && k < RANK_MAX; k++)
+            made[i].dim[k] = t->shape[k];
+    }
+    *list = made;
+    *count = (int)tensors.count;
+    mlrt_safetensors_close(&tensors);
+    LIST_ADD(command->cx.arena, command->read, path);
+    return true;
+}
+
 Model *model_read(Command *command)
 {
-    NetOptions options = {.load = file_load, .user = command, .settings = command->settings.at,
+    NetOptions options = {.load = file_load, .tensors = file_tensors, .user = command, .settings = command->settings.at,
                           .n_settings = command->settings.count};
     Model *model = net_read(&command->cx, command->operands.at[0], &options);
     time_note(command, "read the model");

@@ -98,12 +98,21 @@ static void check_with(Net *net, const SourceFile *imported, const Ast *s)
     }
 }
 
+static BlockDef *no_block(Net *net, Ast *s)
+{
+    BlockDef *block = NEW(net->arena, BlockDef);
+    *block = (BlockDef){.name = s->text, .ast = s};
+    return block;
+}
+
 static void read_import(Net *net, SourceFile *file, Ast *s, const Chain *chain)
 {
     const char *name = s->a->text;
     size_t n = strlen(name);
     if (n > 5 && strcmp(name + n - 5, ".onnx") == 0) {
         refuse(net, s, "import of an ONNX file", "");
+        if (s->text != NULL)                    // calls of it are silent: this is what is wrong with them
+            map_set(file->blocks, s->text, no_block(net, s));
         return;
     }
     const char *path = path_beside(net, file, s->a, name);
@@ -281,6 +290,43 @@ static void check_settings(Net *net)
     }
 }
 
+// Several updates: the same Graph, each time with the loss of another.
+static void run_training(Net *net, Ast *train)
+{
+    Model *model = net->model;
+    Recipe *recipe = model->recipe;
+    int errors = net->cx->diag->errors;
+    net->update = 0;
+    model->train = run(net, true, train);
+    for (int i = 0; i < recipe->updates.count && net->cx->diag->errors == errors; i++) {
+        net->update = i;
+        recipe->updates.at[i].train = i == 0 ? model->train : run(net, true, train);
+    }
+}
+
+// `data` outside of train needs the inputs, `generate` the outputs.
+static void run_later_sections(Net *net)
+{
+    const Ast *body = net->main->file->body;
+    for (int i = 0; i < body->count; i++) {
+        if (body->items[i]->kind == AST_DATA)
+            run_prepare(net, net->top, body->items[i]);
+        else if (body->items[i]->kind == AST_GENERATE)
+            run_generate(net, net->top, body->items[i]);
+    }
+}
+
+// What a section names that is not run counts as read.
+static void mark_unread_sections(Net *net, const Ast *train)
+{
+    const Ast *body = net->main->file->body;
+    for (int i = 0; i < body->count; i++) {
+        Ast *s = body->items[i];
+        if ((s->kind == AST_TRAIN && s != train) || s->kind == AST_DATA || s->kind == AST_GENERATE)
+            mark_read(net->top, s);
+    }
+}
+
 static void run_all(Net *net)
 {
     Model *model = net->model;
@@ -289,17 +335,20 @@ static void run_all(Net *net)
     net->first = true;
     model->infer = run(net, false, NULL);
     net->first = false;
+    net->infer_top = net->top;
     if (model->infer->outputs.count == 0 && diag->errors == 0)
         diag_report(diag, net->main->net_place, MESSAGE_E0413, net->main->net);
     if (train != NULL)
         model->eval = run(net, false, train);
     if (train != NULL && diag->errors == 0)
-        model->train = run(net, true, train);
-    if (diag->errors == 0)
+        run_training(net, train);
+    if (diag->errors == 0) {
         inits_apply(net);
+        weights_apply(net);
+        run_later_sections(net);
+    }
     check_settings(net);
-    if (train == NULL && train_of(net->main) != NULL)
-        mark_read(net->top, train_of(net->main));
+    mark_unread_sections(net, train);
     if (diag->errors == 0)
         report_unread(net);
 }

@@ -28,7 +28,6 @@ typedef enum ValKind {
     VAL_SIZE,           // size: not known when compiling
     VAL_TENSOR,         // tensor
     VAL_FIELD,          // a field of the data source, not made yet: text
-    VAL_SCHEDULE,       // ast: a schedule where a number is wanted
 } ValKind;
 
 typedef struct BlockDef BlockDef;
@@ -37,6 +36,7 @@ typedef struct Val Val;
 struct Val {
     ValKind kind;
     bool percent;               // written with %, or a product of that alone: a share
+    bool running;               // a counter of `loop`, or made of one: known only when the loop runs
     NetNumber number;
     const char *text;
     DType type;
@@ -105,9 +105,11 @@ typedef struct Frame { const BlockDef *block; DiagPlace place; } Frame;     // a
 
 typedef struct InitRule { Layer *layer; const char *prefix; Ast **selectors; int count; Init init; DiagPlace place; } InitRule;
 
-typedef struct UsedName { const char *what; DiagPlace place; } UsedName;    // the op that a name belongs to
+typedef struct UsedName { const char *what; DiagPlace place; int64_t turn; } UsedName;     // the op that a name belongs to
 
 typedef struct Known { const Ast *ast; Val val; } Known;
+
+typedef struct LateWeights { Ast *ast; Layer *layer; const char *text, *path; Ast **items; Ast **others; } LateWeights;     // `weights from`, until all parameters are known
 
 typedef struct NetCall {        // a net called like a block
     const Val *args;
@@ -115,6 +117,14 @@ typedef struct NetCall {        // a net called like a block
     LIST(Val) results;          // of its outputs
     const Ast *ast;
 } NetCall;
+
+typedef struct Collected { const char *name; const Ast *ast; LIST(Value *) values; } Collected;
+
+typedef struct LoopRun {        // a `loop` that is being written out
+    struct LoopRun *outer;
+    int64_t first_turn, turn;   // turns are numbered through the whole model
+    LIST(Collected) collected;
+} LoopRun;
 
 typedef struct Net {            // one model being read
     Context *cx;
@@ -135,15 +145,21 @@ typedef struct Net {            // one model being read
     // the present expansion
     Graph *graph;
     bool training, in_train, in_data, first;
+    int update;                 // training: whose loss this run is for
     Map *used;                  // UsedName by path, of calls that own parameters
     LIST(InitRule) inits;
     LIST(Frame) frames;
-    Scope *top;                 // names of the net
+    Scope *top, *infer_top;     // names of the net: of the present run, of that for inference
     LIST(Known) known;          // arguments that were evaluated to see whether they are numbers
     const char *deciding;       // what a comparison of sizes would decide: "an if"; NULL
     NetCall *inner;             // inside a net that is called, NULL in the net itself
+    LoopRun *loop;              // NULL: not in a loop
+    int64_t turns;              // of all loops so far
+    LIST(LateWeights) weights;
+    LIST(const Ast *) numbers;  // schedules as numbers, in the order of Recipe.numbers
     struct Train *train;
     struct DataPart *data;
+    Map *train_filled;          // inputs and targets that data fills: the section
 } Net;
 
 // --- build_val.c ---------------------------------------------------------------------------------------------------------
@@ -194,6 +210,7 @@ void check_declared(Net *net, Scope *scope, Ast *type, const Val *val);
 Val call_op(Net *net, Scope *scope, Ast *call, const OpDef *op, const char *name);  // name: the @path, NULL
 // An op applied to values, without parameters: operators, indexing.
 Val call_simple(Net *net, Scope *scope, const Ast *ast, const char *op, Val *args, int count, const char *attrs);
+Val call_sized(Net *net, Scope *scope, const Ast *ast, const char *op, const Val *x, const char *attr, const Size *sizes, int count);
 Value *as_tensor(Net *net, Scope *scope, const Ast *ast, const Val *val, DType like);
 Val call_index(Net *net, Scope *scope, Ast *ast, const Val *base);
 
@@ -206,7 +223,19 @@ Val  call_block(Net *net, Scope *scope, Ast *call, BlockDef *block, const char *
 void bind_names(Net *net, Scope *scope, Ast *s, Ast **names, int count, const Val *val, const char *fixed);
 const char *path_beside(Net *net, const SourceFile *from, const Ast *ast, const char *name);  // build.c; NULL after a report
 bool count_statement(Net *net, const Ast *s);   // false: too many
-void refuse(Net *net, const Ast *ast, const char *what, const char *instead);
+void refuse(Net *net, const Ast *ast, const char *what, const char *instead);      // the model is not read
+void later(Net *net, const Ast *ast, const char *what, const char *instead);       // it is, but cannot be compiled
+void later_training(Net *net, const Ast *ast, const char *what, const char *instead);      // not into a training program
+void end_branch(Net *net, Scope *scope, const Scope *branch, const Ast *other, const char *what, int line);
+Ast *settled(Net *net, Scope *scope, Ast *selector);    // a selector whose braces are replaced; NULL after a report
+
+// --- build_loop.c, build_weights.c, build_generate.c ---------------------------------------------------------------------
+
+void run_loop(Net *net, Scope *scope, Ast *s);
+void run_collect(Net *net, Scope *scope, Ast *s);
+void run_weights(Net *net, Scope *scope, Ast *s);
+void weights_apply(Net *net);                           // when all parameters are known
+void run_generate(Net *net, Scope *scope, Ast *s);      // likewise
 
 // --- build_param.c -------------------------------------------------------------------------------------------------------
 
@@ -219,6 +248,8 @@ bool  name_take(Net *net, Layer *layer, const char *path, const char *what, Diag
 const char *name_number(Net *net, Layer *layer, const char *kind);      // dense1, dense2, …
 Value *param_value(Net *net, const char *path, Type type, ParamRole role, const OpDef *op, const char *init, DiagPlace place);
 Value *param_known(Net *net, Scope *scope, const Ast *path);    // weight = @wte.weight; NULL after a report
+// With `buffers`, paths match statistics too: files have them.
+int   select_named(Net *net, Scope *scope, Ast *selector, const char *prefix, bool buffers, Param **out);
 int   select_params(Net *net, Scope *scope, Ast *selector, const char *prefix, Param **out);   // into out, which has room for all; reports if there are none
 bool  init_parse(Net *net, const char *text, Init *init);
 bool  init_eval(Net *net, Scope *scope, Ast *ast, Init *init);
@@ -227,8 +258,11 @@ void  inits_apply(Net *net);
 // --- build_train.c, build_data.c ------------------------------------------------------------------------------------------
 
 void run_train(Net *net, Scope *file_scope, Ast *train);
+bool schedule_number(Net *net, Scope *scope, Ast *ast, Val *v);     // warmup(5 epochs) where a value is wanted; false: it is none
 void run_data(Net *net, Scope *train_scope, Ast *data);
 bool field_make(Net *net, Scope *scope, Ast *ast, const char *name, Val *result);   // `column(3)`, a field of npy
-bool data_call(Net *net, Scope *scope, Ast *call, const char *name, Val *result);   // column, columns, classes, category
+bool data_call(Net *net, Scope *scope, Ast *call, const char *name, Val *result);   // column, columns, classes, category, …
+void data_varies(Net *net);                                     // the mapping asks whether it is training
+void run_prepare(Net *net, Scope *file_scope, Ast *data);      // `data { }` outside of train
 
 #endif

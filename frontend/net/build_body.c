@@ -13,6 +13,25 @@ void refuse(Net *net, const Ast *ast, const char *what, const char *instead)
     note_frames(net);
 }
 
+// What is not carried out yet is named once, wherever it stands.
+static void add_later(Net *net, const Ast *ast, const char *what, const char *instead, bool training)
+{
+    Model *model = net->model;
+    for (int i = 0; i < model->later.count; i++)
+        if (strcmp(model->later.at[i].what, what) == 0) {
+            model->later.at[i].training &= training;
+            return;
+        }
+    LIST_ADD(net->arena, model->later, ((Later){what, instead, ast->place, training}));
+}
+
+void later(Net *net, const Ast *ast, const char *what, const char *instead)
+{
+    add_later(net, ast, what, instead, net->in_train || net->in_data);
+}
+
+void later_training(Net *net, const Ast *ast, const char *what, const char *instead) { add_later(net, ast, what, instead, true); }
+
 bool count_statement(Net *net, const Ast *s)
 {
     if (++net->statements <= diag_limit(net->cx->diag, LIMIT_net_statements))
@@ -96,7 +115,7 @@ static void end_untaken(Net *net, Scope *scope, const Ast *body, const char *wha
                 end_name(net, scope, body->items[i]->items[k], body->items[i]->items[k]->text, what, line);
 }
 
-static void end_branch(Net *net, Scope *scope, const Scope *branch, const Ast *other, const char *what, int line)
+void end_branch(Net *net, Scope *scope, const Scope *branch, const Ast *other, const char *what, int line)
 {
     for (int i = 0; i < map_count(branch->names); i++) {
         const char *name = map_key(branch->names, i);
@@ -149,8 +168,8 @@ static void run_repeat(Net *net, Scope *scope, Ast *s)
     int line = diag_line(net->cx->diag, s->place), errors = net->cx->diag->errors;
     if (list.kind == VAL_NONE)
         return;
-    if (list.kind == VAL_TENSOR || list.kind == VAL_SIZE) {
-        diag_report(net->cx->diag, s->a->place, MESSAGE_E0307, "a repeat", list.kind == VAL_SIZE ? val_text(net, &list) : "a tensor");
+    if (list.kind == VAL_TENSOR || list.kind == VAL_SIZE || list.running) {
+        diag_report(net->cx->diag, s->a->place, MESSAGE_E0307, "a repeat", list.kind == VAL_SIZE ? val_text(net, &list) : list.running ? "the counter of a loop" : "a tensor");
         diag_help(net->cx->diag, "repeat is written out when compiling; its count must be a number");
         note_frames(net);
         return;
@@ -309,7 +328,7 @@ static void run_share(Net *net, Scope *scope, Ast *s)
 }
 
 // A selector whose braces are replaced: rules are applied at the end, when loop variables are gone.
-static Ast *settled(Net *net, Scope *scope, Ast *selector)
+Ast *settled(Net *net, Scope *scope, Ast *selector)
 {
     if (selector->kind != AST_PATH || selector->count == 0)
         return selector;
@@ -398,6 +417,26 @@ static void labels_from_file(Net *net, Scope *scope, const Ast *ast, const char 
         diag_report_limit(net->cx->diag, ast->place, LIMIT_net_list_length, "this list of labels");
 }
 
+static bool is_file_name(const char *text)
+{
+    size_t n = strlen(text);
+    return n > 4 && strcmp(text + n - 4, ".txt") == 0;
+}
+
+// Any other string gives a label for each of its characters.
+static void labels_from_letters(Net *net, const char *text, Labels *labels)
+{
+    LIST(const char *) names = {0};
+    for (const char *p = text; *p != 0;) {
+        uint32_t code;
+        int n = diag_utf8(p, (int)strlen(p), &code);
+        LIST_ADD(net->arena, names, diag_escape(net->arena, p, (size_t)n));
+        p += n;
+    }
+    labels->names = names.at;
+    labels->count = names.count;
+}
+
 static void run_labels(Net *net, Scope *scope, Ast *s)
 {
     Labels labels = {.output = s->text};
@@ -408,24 +447,13 @@ static void run_labels(Net *net, Scope *scope, Ast *s)
         return;
     if (v.kind == VAL_LIST)
         labels_from_list(net, s->a, &v, &labels);
-    else if (v.kind == VAL_STRING)
+    else if (v.kind == VAL_STRING && is_file_name(v.text))
         labels_from_file(net, scope, s->a, v.text, &labels);
+    else if (v.kind == VAL_STRING)
+        labels_from_letters(net, v.text, &labels);
     else
         diag_report(net->cx->diag, s->a->place, MESSAGE_E0311, "labels", "a list of strings or the name of a file", val_text(net, &v));
     LIST_ADD(net->arena, net->model->labels, labels);
-}
-
-static void run_weights(Net *net, Scope *scope, Ast *s)
-{
-    if (s->count > 0 || s->other_count > 0) {
-        refuse(net, s, "weights from … for or except", "weights from \"file.safetensors\" for the whole net");
-        return;
-    }
-    Val v = eval(net, scope, s->a);
-    if (v.kind == VAL_STRING && net->inner == NULL)
-        net->model->weights = v.text;
-    else if (v.kind != VAL_NONE && v.kind != VAL_STRING)
-        diag_report(net->cx->diag, s->a->place, MESSAGE_E0311, "weights from", "followed by a string", val_text(net, &v));
 }
 
 void run_statement(Net *net, Scope *scope, Ast *s)
@@ -448,15 +476,10 @@ void run_statement(Net *net, Scope *scope, Ast *s)
     case AST_AUXILIARY: run_auxiliary(net, scope, s); break;
     case AST_LABELS:    run_labels(net, scope, s); break;
     case AST_WEIGHTS:   run_weights(net, scope, s); break;
-    case AST_LOOP:
-        refuse(net, s, "`loop`", "repeat, where the count is known when compiling");
-        mark_read(scope, s);
-        break;
-    case AST_COLLECT:   break;                  // in a loop, which was refused
-    case AST_GENERATE:  refuse(net, s, "`generate`", ""); break;
-    case AST_DATA:      refuse(net, s, "`data` outside of train", "write it in train"); break;
+    case AST_LOOP:      run_loop(net, scope, s); break;
+    case AST_COLLECT:   run_collect(net, scope, s); break;
     case AST_VALUE:     diag_report(net->cx->diag, s->place, MESSAGE_E0408); note_frames(net); break;
-    default:            break;                  // net, import, param, block: read before; train: afterwards
+    default:            break;                  // net, import, param, block: read before; train, generate, data: afterwards
     }
 }
 
@@ -657,6 +680,10 @@ static Val call_net(Net *net, Scope *scope, Ast *call, BlockDef *block, Layer *l
 
 Val call_block(Net *net, Scope *scope, Ast *call, BlockDef *block, const char *name)
 {
+    if (block->file == NULL) {                  // an import that was refused
+        mark_read(scope, call);
+        return (Val){0};
+    }
     Layer *layer = layer_of_call(net, scope, block, name);
     if (block->is_net)
         return call_net(net, scope, call, block, layer);

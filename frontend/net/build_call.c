@@ -1,6 +1,7 @@
 // build_call.c: calls of ops, by their rows: which arguments are inputs and which attributes, element types that meet,
 // broadcasting and its one restriction, parameters that the call owns. No op is known here by its name, but for those
 // that stand for signs (build_expr.c) and indices.
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -190,6 +191,13 @@ static void set_attr(CallState *s, const Ast *ast, const AttrDef *def, const Val
 {
     *attr = (Attr){.kind = def->kind};
     int64_t n;
+    if (v->running) {
+        diag_report(s->net->cx->diag, ast->place, MESSAGE_E0307, arena_printf(s->net->arena, "%s of %s", def->name, s->call.op->name), "the counter of a loop");
+        diag_help(s->net->cx->diag, "a counter is a number in a value, or an index: x[.., t]");
+        note_frames(s->net);
+        s->failed = true;
+        return;
+    }
     if (v->kind == VAL_WORD || (v->kind == VAL_BOOL && def->kind != ATTR_BOOL && word_listed(def->words, v->number.num ? "true" : "false"))) {
         attr->kind = ATTR_WORD;
         attr->word = v->kind == VAL_WORD ? v->text : v->number.num ? "true" : "false";
@@ -444,6 +452,10 @@ static void fill_defaults(CallState *s)
     }
 }
 
+static CallState call_start(Net *net, Scope *scope, const Ast *ast, const OpDef *op);
+static Val finish_call(CallState *s, const char *name);
+static Value *cast_to(Net *net, Scope *scope, const Ast *ast, Value *v, DType type);
+
 // --- tensors from numbers ---------------------------------------------------------------------------------------------------
 
 static bool list_shape(const Val *v, int depth, int64_t *dim, int *rank)
@@ -482,6 +494,22 @@ static bool list_has_tensor(const Val *v)
     return false;
 }
 
+// The first number that the integer type has no room for, or NULL.
+static const Val *too_large(const Val *v, DType type)
+{
+    const TypeDef *def = type_def(type);
+    for (int i = 0; v->kind == VAL_LIST && i < v->count; i++) {
+        const Val *found = too_large(&v->items[i], type);
+        if (found != NULL)
+            return found;
+    }
+    if (v->kind == VAL_LIST || def->kind == KIND_FLOAT || def->kind == KIND_BOOL)
+        return NULL;
+    int bits = 8 * def->bytes - (def->kind == KIND_INT);
+    double room = ldexp(1, bits), x = v->number.real;
+    return x < room && x >= (def->kind == KIND_INT ? -room : 0) ? NULL : v;
+}
+
 static Value *constant(Net *net, const Val *v, DType type)
 {
     int64_t dim[RANK_MAX] = {0}, at = 0;
@@ -498,19 +526,34 @@ static Value *constant(Net *net, const Val *v, DType type)
     return graph_const(net->graph, type_of(type, rank, sizes), t->data);
 }
 
+// A size that is known only when running, as a number: one, times the size.
+static Value *size_number(Net *net, Scope *scope, const Ast *ast, Size size, DType like)
+{
+    Val one = val_int(1);
+    DType type = type_is_float(like) ? like : TYPE_f64;
+    Val x = val_tensor(constant(net, &one, type));
+    Val v = call_sized(net, scope, ast, "per", &x, "times", &size, 1);
+    return v.kind == VAL_TENSOR ? cast_to(net, scope, ast, v.tensor, like) : NULL;
+}
+
 Value *as_tensor(Net *net, Scope *scope, const Ast *ast, const Val *v, DType like)
 {
-    (void)scope;
     if (v->kind == VAL_TENSOR)
         return v->tensor;
     if (v->kind == VAL_TUPLE && v->op != NULL && v->items[0].kind == VAL_TENSOR)
         return v->items[0].tensor;
+    if (v->kind == VAL_SIZE)
+        return size_number(net, scope, ast, v->size, like);
+    const Val *large = val_is_number(v) || v->kind == VAL_LIST ? too_large(v, like) : NULL;
+    if (large != NULL) {
+        diag_report(net->cx->diag, ast->place, MESSAGE_E0320, val_text(net, large), type_def(like)->name);
+        note_frames(net);
+        return NULL;
+    }
     Value *value = list_has_tensor(v) ? NULL : constant(net, v, like);
     if (value != NULL)
         return value;
-    if (v->kind == VAL_SIZE)
-        refuse(net, ast, "a size that is known only when running, as a number in a tensor", "use mean(…) instead of a division by N");
-    else if (v->kind != VAL_NONE) {
+    if (v->kind != VAL_NONE) {
         diag_report(net->cx->diag, ast->place, MESSAGE_E0311, "this", "a tensor", val_text(net, v));
         note_frames(net);
     }
@@ -580,6 +623,19 @@ static bool two_floats(DType a, DType b)
     return a != b && type_is_float(a) == type_is_float(b) && a != TYPE_bool && b != TYPE_bool;
 }
 
+// Losses do not broadcast, but a number has no shape of its own: bce_with_logits(y, 1) is about ones like y.
+static Value *grown(CallState *s, Value *number, int input)
+{
+    const Value *like = NULL;
+    for (int i = 0; i < INPUTS_MAX && like == NULL; i++)
+        like = i != input && s->val[i].kind != VAL_NONE ? tensor_of(&s->val[i]) : NULL;
+    if (like == NULL || number->type.shape.rank > 0 || like->type.shape.rank == 0)
+        return number;
+    Val x = val_tensor(number);
+    Val v = call_sized(s->net, s->scope, s->at[input], "broadcast_to", &x, "shape", like->type.shape.dim, like->type.shape.rank);
+    return v.kind == VAL_TENSOR ? v.tensor : NULL;
+}
+
 // Numbers become constants, integers that meet a float become that float.
 static void make_inputs(CallState *s)
 {
@@ -595,6 +651,8 @@ static void make_inputs(CallState *s)
         bool floating = !s->sig.variadic && strcmp(s->sig.kind[i], "float") == 0;
         DType like = flag ? TYPE_bool : index ? TYPE_i32 : floating && !type_is_float(common) ? TYPE_f32 : common;
         Value *v = as_tensor(s->net, s->scope, s->at[i], &s->val[i], like);
+        if (v != NULL && s->call.op->traits & OP_LOSS && !index && tensor_of(&s->val[i]) == NULL)
+            v = grown(s, v, i);
         if (v != NULL && (elementwise || s->sig.variadic) && meets(s, i) && v->type.dtype != common && !two_floats(v->type.dtype, common))
             v = cast_to(s->net, s->scope, s->ast, v, common);
         s->call.in[i] = v;
@@ -841,8 +899,8 @@ static CallState call_start(Net *net, Scope *scope, const Ast *ast, const OpDef 
 
 Val call_op(Net *net, Scope *scope, Ast *call, const OpDef *op, const char *name)
 {
-    bool random = op->traits & OP_RANDOM;
-    if (net->in_data && (random || !(op->traits & OP_DATA))) {
+    bool random = op->traits & OP_RANDOM && !net->training;
+    if (net->in_data && (random || !(op->traits & (OP_DATA | OP_RANDOM)))) {
         diag_report(net->cx->diag, call->place, random ? MESSAGE_E0502 : MESSAGE_E0508, op->name);
         return (Val){0};
     }
@@ -882,6 +940,20 @@ Val call_simple(Net *net, Scope *scope, const Ast *ast, const char *name, Val *a
         give_input(&s, ast->kind == AST_BINARY ? (i == 0 ? ast->a : ast->b) : ast, s.sig.variadic ? s.given++ : i, args[i]);
     attrs_from_text(&s, attrs);
     return s.failed ? (Val){0} : finish_call(&s, NULL);
+}
+
+// An op of one input, with an attribute of sizes.
+Val call_sized(Net *net, Scope *scope, const Ast *ast, const char *name, const Val *x, const char *attr, const Size *sizes, int count)
+{
+    const OpDef *op = op_find(name);
+    CHECK(op != NULL && attr_index(op, attr) >= 0);
+    CallState s = call_start(net, scope, ast, op);
+    give_input(&s, ast, 0, *x);
+    Attr *a = &s.call.attr[attr_index(op, attr)];
+    *a = (Attr){.kind = ATTR_SIZES, .count = count};
+    for (int i = 0; i < count; i++)
+        a->sizes[i] = sizes[i];
+    return finish_call(&s, NULL);
 }
 
 // --- x[.., 1..3, -1] --------------------------------------------------------------------------------------------------------
@@ -950,8 +1022,8 @@ static Val cut_axis(CallState *s, const Val *x, int axis, const Cut *cut)
 {
     const char *from = number_text(s->net, cut->from);
     if (from == NULL) {
-        refuse(s->net, s->ast, "an index that is known only when running", "a number, counted from the start, or ..");
-        return (Val){0};
+        later(s->net, s->ast, "an index that is known only when running", "a number, counted from the start, or ..");
+        from = "0";
     }
     const OpDef *op = op_find("slice");
     if (op == NULL) {

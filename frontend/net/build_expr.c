@@ -15,9 +15,11 @@ static Val fail(Net *net)
 
 static bool predefined(Net *net, const char *name, Val *v)
 {
-    if (strcmp(name, "training") == 0)
+    if (strcmp(name, "training") == 0) {
         *v = val_bool(net->training);
-    else if (strcmp(name, "pi") == 0)
+        if (net->in_data)
+            data_varies(net);
+    } else if (strcmp(name, "pi") == 0)
         *v = val_real(3.14159265358979323846);
     else if (strcmp(name, "inf") == 0)
         *v = val_real(INFINITY);
@@ -131,6 +133,12 @@ const char *eval_text(Net *net, Scope *scope, Ast *ast)
         Val v = eval(net, scope, piece);
         if (v.kind == VAL_NONE)
             return NULL;
+        if (v.running && ast->kind == AST_PATH) {
+            diag_report(net->cx->diag, piece->place, MESSAGE_E0307, "the name of a parameter", "the counter of a loop");
+            diag_help(net->cx->diag, "a loop has one copy of its parameters; repeat makes one for each turn");
+            note_frames(net);
+            return NULL;
+        }
         if (v.kind != VAL_NUMBER && v.kind != VAL_STRING && v.kind != VAL_WORD) {
             diag_report(net->cx->diag, piece->place, MESSAGE_E0311, "what stands in braces", "a number or a string", val_text(net, &v));
             note_frames(net);
@@ -346,7 +354,8 @@ static Val eval_field(Net *net, Scope *scope, Ast *ast)
         return shape->rank >= 1 ? val_size(shape->dim[shape->rank - 1]) : no_axis(net, ast, "a tensor with axes", &base);
     bool height = strcmp(field, "height") == 0;
     if (height || strcmp(field, "width") == 0)
-        return shape->rank == 4 ? val_size(shape->dim[height ? 2 : 3]) : no_axis(net, ast, "a tensor of rank 4", &base);
+        return shape->rank == 4 || (net->in_data && shape->rank == 3) ? val_size(shape->dim[shape->rank - (height ? 2 : 1)])
+                                                                      : no_axis(net, ast, "a tensor of rank 4", &base);
     static const char *const fields[] = {"shape", "batch", "channels", "height", "width", "features"};
     diag_report(net->cx->diag, ast->name, MESSAGE_E0216, field);
     diag_help_nearest(net->cx->diag, field, fields, COUNT(fields));
@@ -373,6 +382,9 @@ static const char *operator_op(const char *sign)
 static Val eval_binary(Net *net, Scope *scope, Ast *ast)
 {
     if (strcmp(ast->text, "then") == 0) {
+        Val number;
+        if (schedule_number(net, scope, ast, &number))
+            return number;
         diag_report(net->cx->diag, ast->place, MESSAGE_E0119, "then", "a value; it chains schedules in train");
         return fail(net);
     }
@@ -426,6 +438,10 @@ static Val list_at(Net *net, Scope *scope, Ast *ast, const Val *base, Ast *item)
         diag_report(net->cx->diag, item->place, MESSAGE_E0311, "the index of a list", "a whole number", val_text(net, &at));
         return fail(net);
     }
+    if (at.running) {
+        diag_report(net->cx->diag, item->place, MESSAGE_E0307, "the index of a list", "the counter of a loop");
+        return fail(net);
+    }
     if (i < -base->count || i >= base->count) {
         diag_report(net->cx->diag, ast->place, MESSAGE_E0312, i, (int64_t)base->count);
         return fail(net);
@@ -451,10 +467,6 @@ static Val eval_index(Net *net, Scope *scope, Ast *ast)
 
 static void report_no_op(Net *net, Scope *scope, const Ast *callee)
 {
-    if (schedule_find(callee->text) != NULL) {
-        refuse(net, callee, "a schedule as a number", "a constant factor");
-        return;
-    }
     LIST(const char *) names = {0};
     for (int i = 0; i < op_count(); i++)
         if (!(op_at(i)->traits & OP_INTERNAL))
@@ -561,6 +573,8 @@ static Val eval_any_call(Net *net, Scope *scope, Ast *call, const char *name)
         return result;
     if (name == NULL && data_call(net, scope, call, call->a->text, &result))
         return result;
+    if (name == NULL && schedule_number(net, scope, call, &result))
+        return result;
     if (!callee_of(net, scope, call->a, &what)) {
         mark_read(scope, call);                 // no complaint about names that only this call reads
         return (Val){0};
@@ -638,12 +652,12 @@ bool eval_flag(Net *net, Scope *scope, Ast *ast, const char *what, bool *flag)
     net->deciding = NULL;
     if (v.kind == VAL_NONE)
         return false;
-    if (v.kind == VAL_BOOL) {
+    if (v.kind == VAL_BOOL && !v.running) {
         *flag = v.number.num != 0;
         return true;
     }
-    if (v.kind == VAL_TENSOR || v.kind == VAL_SIZE)
-        diag_report(net->cx->diag, ast->place, MESSAGE_E0307, what, v.kind == VAL_SIZE ? val_text(net, &v) : "a tensor");
+    if (v.kind == VAL_TENSOR || v.kind == VAL_SIZE || v.running)
+        diag_report(net->cx->diag, ast->place, MESSAGE_E0307, what, v.kind == VAL_SIZE ? val_text(net, &v) : v.running ? "the counter of a loop" : "a tensor");
     else
         diag_report(net->cx->diag, ast->place, MESSAGE_E0311, what, "true or false", val_text(net, &v));
     note_frames(net);

@@ -67,17 +67,28 @@ static bool is_shared(const Layer *layer, const char *path)
     return false;
 }
 
+// The next turn of a loop runs the same calls again.
+static bool in_later_turn(const Net *net, UsedName *used)
+{
+    for (const LoopRun *loop = net->loop; loop != NULL; loop = loop->outer)
+        if (used->turn >= loop->first_turn && used->turn < loop->turn) {
+            used->turn = net->turns;
+            return true;
+        }
+    return false;
+}
+
 bool name_take(Net *net, Layer *layer, const char *path, const char *what, DiagPlace place, bool *again)
 {
     UsedName *used = map_get(net->used, path);
     *again = used != NULL;
     if (used == NULL) {
         used = NEW(net->arena, UsedName);
-        *used = (UsedName){what, place};
+        *used = (UsedName){what, place, net->turns};
         map_set(net->used, path, used);
         return true;
     }
-    if (is_shared(layer, path))
+    if (is_shared(layer, path) || in_later_turn(net, used))
         return true;
     diag_report(net->cx->diag, place, MESSAGE_E0401, path, used->what, diag_line(net->cx->diag, used->place));
     diag_help(net->cx->diag, "if the weights are meant to be shared: share @%s", path);
@@ -227,10 +238,10 @@ static Selector selector_of(Net *net, Scope *scope, Ast *ast, const char *prefix
     return s;
 }
 
-static bool selects(const Selector *s, const char *prefix, const Param *p)
+static bool selects(const Selector *s, const char *prefix, const Param *p, bool buffers)
 {
     bool bias = strcmp(last_part(p->path), "bias") == 0;
-    if (p->role == ROLE_BUFFER)
+    if (p->role == ROLE_BUFFER && !(buffers && s->kind == BY_PATH))
         return false;
     if (s->kind == BY_PATH)
         return matches(s->path, p->path) || matches(s->below, p->path);
@@ -273,10 +284,15 @@ static void report_no_match(Net *net, Scope *scope, Ast *selector)
 
 int select_params(Net *net, Scope *scope, Ast *ast, const char *prefix, Param **out)
 {
+    return select_named(net, scope, ast, prefix, false, out);
+}
+
+int select_named(Net *net, Scope *scope, Ast *ast, const char *prefix, bool buffers, Param **out)
+{
     int count = 0, errors = net->cx->diag->errors;
     Selector s = selector_of(net, scope, ast, prefix);
     for (int i = 0; i < net->model->params.count && s.kind != BY_NOTHING; i++)
-        if (selects(&s, prefix, net->model->params.at[i]))
+        if (selects(&s, prefix, net->model->params.at[i], buffers))
             out[count++] = net->model->params.at[i];
     if (s.kind == BY_NOTHING && net->cx->diag->errors == errors) {
         diag_report(net->cx->diag, ast->place, MESSAGE_E0414);

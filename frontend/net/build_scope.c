@@ -159,9 +159,9 @@ static void report_in(Net *net, const Ast *body)
         if (s->kind == AST_ASSIGN)
             for (int k = 0; k < s->count; k++)
                 report_name(net, s->items[k], s->items[k]->text);
-        else if (s->kind == AST_PARAM || s->kind == AST_WEIGHT || s->kind == AST_INPUT)
+        else if (s->kind == AST_PARAM || s->kind == AST_WEIGHT || s->kind == AST_INPUT || s->kind == AST_COLLECT)
             report_name(net, s, s->text);
-        else if (s->kind == AST_IF || s->kind == AST_REPEAT) {
+        else if (s->kind == AST_IF || s->kind == AST_REPEAT || s->kind == AST_LOOP) {
             report_in(net, s->body);
             if (s->otherwise != NULL)
                 report_in(net, s->otherwise);

@@ -47,7 +47,7 @@ const char *val_kind(const Val *v)
 {
     static const char *const names[] = {
         "nothing", "a number", "a boolean", "a string", "a word", "a type", "a duration", "a list", "several values",
-        "a block", "an op", "a size", "a tensor", "a field of the data", "a schedule",
+        "a block", "an op", "a size", "a tensor", "a field of the data",
     };
     return names[v->kind];
 }
@@ -310,7 +310,7 @@ static Val with_size(Net *net, const Ast *ast, const char *sign, const Val *a, c
 
 static bool is_share(const Val *v) { return v->percent; }
 
-Val val_binary(Net *net, const Ast *ast, const char *sign, const Val *a, const Val *b)
+static Val binary(Net *net, const Ast *ast, const char *sign, const Val *a, const Val *b)
 {
     if (a->kind == VAL_NONE || b->kind == VAL_NONE)
         return (Val){0};
@@ -338,6 +338,13 @@ Val val_binary(Net *net, const Ast *ast, const char *sign, const Val *a, const V
         return wrong_operands(net, ast, sign, a, b);
     Val result = arithmetic(net, ast, sign[0], a, b);
     result.percent = is_share(a) && is_share(b);
+    return result;
+}
+
+Val val_binary(Net *net, const Ast *ast, const char *sign, const Val *a, const Val *b)
+{
+    Val result = binary(net, ast, sign, a, b);
+    result.running = a->running || b->running;
     return result;
 }
 
@@ -457,7 +464,7 @@ static bool list_function(Net *net, const Ast *call, const char *name, const Val
     return false;
 }
 
-bool val_function(Net *net, const Ast *call, const char *name, const Val *args, int count, Val *result)
+static bool function(Net *net, const Ast *call, const char *name, const Val *args, int count, Val *result)
 {
     if (list_function(net, call, name, args, count, result))
         return true;
@@ -472,6 +479,14 @@ bool val_function(Net *net, const Ast *call, const char *name, const Val *args, 
     }
     return count == 2 && val_is_number(&args[0]) && val_is_number(&args[1]) &&
            function2(net, call, name, &args[0], &args[1], result);
+}
+
+bool val_function(Net *net, const Ast *call, const char *name, const Val *args, int count, Val *result)
+{
+    bool done = function(net, call, name, args, count, result);
+    for (int i = 0; done && i < count; i++)
+        result->running |= args[i].running;
+    return done;
 }
 
 bool val_function_known(const char *name)

@@ -12,8 +12,9 @@ trap 'rm -rf "$out" "$examples"' EXIT
 for net in *.net; do
     [ "${net#part_}" = "$net" ] || continue             # parts that others import
     options=$(sed -n '1s/^# options: //p' "$net")
+    verb=$(sed -n '1s/^# verb: //p' "$net")
     # shellcheck disable=SC2086
-    "$mlc" check $options "$net" >/dev/null 2>"$out"
+    "$mlc" ${verb:-check} $options "$net" >/dev/null 2>"$out"
     code=$?
     want=/dev/null
     good=0
