@@ -96,7 +96,7 @@ static FormKind reshape_kind(Work *work, const Node *node)
 static void form_node(Work *work, const Node *node)
 {
     Context *cx = work->cx;
-    const Choice *choice = choice_of(cx, node);
+    const Choice *choice = choice_of(work, node);
     for (int k = 0; k < node->n_out; k++) {
         Form *form = &work->fusion->form[node->out[k]->id];
         form->choice = choice;
@@ -206,9 +206,21 @@ static Expr *constant_number(Context *cx, Expr *load)
     return expr_number(cx, value->type.dtype, tensor_get(&tensor, 0));
 }
 
+// x^1 and x^2 of formulas (the gradient of a power is written with one); the rules of simplify see only nodes.
+static Expr *reduce_power(Context *cx, Expr *e)
+{
+    const Expr *exponent = e->operand[1];
+    if (exponent->kind != EXPR_NUMBER || !type_is_float(e->type))
+        return e;
+    bool twice = exponent->number == 2 && e->operand[0]->kind == EXPR_LOAD;
+    return exponent->number == 1 ? e->operand[0] : twice ? expr_prim(cx, PRIM_mul, e->operand[0], e->operand[0], NULL) : e;
+}
+
 static Expr *write_out(void *context, Expr *e)
 {
     Work *work = context;
+    if (e->kind == EXPR_PRIM && e->prim == PRIM_pow)
+        return reduce_power(work->cx, e);
     if (e->kind == EXPR_LOAD && e->value->kind == VALUE_CONST)
         return constant_number(work->cx, e);
     const Form *form = e->kind == EXPR_LOAD ? &work->fusion->form[e->value->id] : NULL;

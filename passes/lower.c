@@ -153,6 +153,15 @@ static void add_step(Work *work, Kernel *kernel)
     LIST_ADD(work->cx->arena, work->program->steps, kernel);
 }
 
+Kernel *step_before(Work *work, const Node *node, const char *op)
+{
+    Kernel *kernel = NEW(work->cx->arena, Kernel);
+    *kernel = (Kernel){.scope = node->scope, .op = op, .place = node->place, .phase = node->phase, .parts = 1};
+    kernel->name = kernel_identifier(work->cx, node->scope, op);
+    add_step(work, kernel);
+    return kernel;
+}
+
 static Size flops_of_compute(Context *cx, const Compute *compute)
 {
     Cost cost = {0};

@@ -5,7 +5,7 @@
 //   simplify.c   rules of simplify.rules, common subexpressions, dead nodes
 //   fold.c       what depends on constants alone is computed now
 //   fuse.c       which values get memory, and which are written into the formulas that use them
-//   choose.c     which node is a call of a kernel file: a table
+//   choose.c     which node is a call of a kernel file: a table; choose_conv.c: those of convolutions
 //   lower.c      nodes to kernels; loops.c: formulas to loop trees
 //   join.c       small kernels over the same rows become one
 //   memory.c     lives of values, places in memory
@@ -82,11 +82,14 @@ struct Fusion { Form *form; };          // by Value id
 
 typedef struct Choice {
     const char *op;
-    bool      (*fits)(Context *cx, const Node *node);
+    bool      (*fits)(Work *work, const Node *node);
     void      (*bind)(Work *work, const Node *node, Kernel *kernel);   // file, arguments, parts, scratch
     const char *equation;
 } Choice;
-const Choice *choice_of(Context *cx, const Node *node); // NULL: loops
+const Choice *choice_of(Work *work, const Node *node);  // NULL: loops
+
+// A step that stands before the node's own and prepares for its kernel; to be bound, with what it reads and writes (lower.c).
+Kernel *step_before(Work *work, const Node *node, const char *op);
 
 // --- Formulas (formula.c) ---------------------------------------------------------------------------------------------------------
 

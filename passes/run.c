@@ -83,6 +83,8 @@ static bool run_kernel(const Run *run, const Kernel *kernel)
 {
     if (kernel->loops != NULL)
         return loop_run(kernel->loops, run->eval);
+    if (kernel->nodes.count == 0)       // it prepares for a kernel file: the row of the op does without
+        return true;
     return run_node(run, kernel->nodes.at[kernel->nodes.count - 1]);
 }
 
