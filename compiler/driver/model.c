@@ -170,8 +170,10 @@ static const char *misfit(Command *command, const MlrtTensor *tensor, const Para
     bool same = tensor->rank == shape->rank;
     for (int i = 0; same && i < tensor->rank; i++)
         same = tensor->shape[i] == size_value(shape->dim[i]);
-    if (same && tensor->type == MLRT_f32)
-        return NULL;
+    if (same && (tensor->type == MLRT_f32 || tensor->type == MLRT_f64)) {
+        size_t bad = mlrt_tensor_nonfinite(tensor);
+        return bad == 0 ? NULL : arena_printf(command->cx.arena, "%s: %zu values that are not finite", param->path, bad);
+    }
     return arena_printf(command->cx.arena, "%s: %s%s in the file, %s in the net", param->path, mlrt_type_name(tensor->type),
                         mlrt_shape_text(tensor->shape, tensor->rank).text, type_text(&command->cx, &param->type));
 }
@@ -211,6 +213,19 @@ static bool report_faults(Command *command, const char *path, const Faults *faul
     return false;
 }
 
+// f64 is rounded, as a training program does.
+static void copy_weights(const MlrtTensor *tensor, const Param *param, float *to)
+{
+    int64_t count = param_count(param);
+    if (tensor->type == MLRT_f32)
+        memcpy(to, tensor->data, tensor->bytes);
+    for (int64_t i = 0; i < count && tensor->type == MLRT_f64; i++) {
+        double value;
+        memcpy(&value, (const char *)tensor->data + 8 * i, sizeof value);
+        to[i] = (float)value;
+    }
+}
+
 float *weights_read(Command *command, Model *model, const char *path)
 {
     MlrtTensors tensors = {0};
@@ -225,7 +240,7 @@ float *weights_read(Command *command, Model *model, const char *path)
         const Param *param = model->params.at[i];
         const MlrtTensor *tensor = param->train_only ? NULL : find_tensor(command, &tensors, prefix, param, &faults);
         if (tensor != NULL)
-            memcpy(block + param->offset, tensor->data, tensor->bytes);
+            copy_weights(tensor, param, block + param->offset);
     }
     for (size_t i = 0; i < tensors.count; i++)
         if (!is_expected(command, model, prefix, tensors.tensor[i].name))
