@@ -89,25 +89,8 @@ Model *model_read(Command *command)
     return command->cx.diag->errors == 0 ? model : NULL;
 }
 
-static bool pass_is_known(Command *command)
-{
-    const char *names[64] = {"all"}, *wanted = command->show.text;
-    int n = 1;
-    for (; n < COUNT(names) && pass_at(n - 1) != NULL; n++)
-        names[n] = pass_at(n - 1)->name;
-    for (int i = 0; i < n; i++)
-        if (strcmp(names[i], wanted) == 0)
-            return true;
-    fail_usage(command, MESSAGE_E0618, "pass", wanted);
-    if (!diag_help_nearest(command->cx.diag, wanted, names, n))
-        diag_help(command->cx.diag, "mlc passes lists them");
-    return false;
-}
-
 Program *program_make(Command *command, Model *model, Graph *graph, int64_t batch)
 {
-    if (command->show.given && !pass_is_known(command))
-        return NULL;
     command->cx.show = command->show.given ? command->show.text : NULL;
     command->cx.timed = command->time.given;
     command->cx.log = command->show.given || command->time.given ? &command->times : NULL;

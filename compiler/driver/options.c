@@ -192,6 +192,10 @@ static int option_words(Command *command, const OptionDef *def, const char *word
     } else if (def->at == offsetof(Command, target)) {
         for (; n < target_count && n < room; n++)
             words[n] = target_rows[n].name;
+    } else if (def->at == offsetof(Command, show)) {
+        words[n++] = "all";
+        for (int i = 0; pass_at(i) != NULL && n < room; i++)
+            words[n++] = pass_at(i)->name;
     } else {
         n = split_words(command, def->argument, words, room);
     }
@@ -208,7 +212,7 @@ static bool word_is_known(Command *command, const OptionDef *def, const char *wo
             return true;
         text_add(&all, "%s%s", i > 0 ? ", " : "", words[i]);
     }
-    fail_usage(command, MESSAGE_E0607, spelling(def), word);
+    fail_usage(command, MESSAGE_E0607, spelling(def), *word ? word : "''");
     if (!diag_help_nearest(command->cx.diag, word, words, count))
         diag_help(command->cx.diag, "%s takes %s", spelling(def), all.at);
     return false;
