@@ -80,6 +80,12 @@ Expr *e_index(Context *cx, Value *value, Expr *const *index)
     return e->type == TYPE_i64 ? e : expr_cast(cx, TYPE_i64, e);
 }
 
+Expr *e_place(Context *cx, Value *value, Expr *const *index, Size extent)
+{
+    Expr *at = e_index(cx, value, index);
+    return type_def(value->type.dtype)->kind == KIND_UINT ? at : e_select(cx, e_prim(cx, PRIM_lt, at, e_whole(cx, 0)), e_add(cx, at, e_size(cx, extent)), at);
+}
+
 // --- computes -----------------------------------------------------------------------------------------------------------------------
 
 void compute_over(Compute *out, const Shape *shape)
@@ -183,7 +189,7 @@ void nest_update(Nest *nest, Expr *local, Reduce reduce, Expr *value)
     loop_add(nest->cx, nest->at, loop);
 }
 
-static void store(Nest *nest, LoopKind kind, Value *target, Expr *const *index, Expr *value)
+static void store(Nest *nest, LoopKind kind, Value *target, Expr *const *index, Reduce reduce, Expr *value)
 {
     Loop *loop = loop_new(nest->cx, kind);
     loop->target = target;
@@ -191,12 +197,17 @@ static void store(Nest *nest, LoopKind kind, Value *target, Expr *const *index, 
     for (int i = 0; i < loop->count; i++)
         loop->index[i] = index[i];
     loop->value = value;
-    loop->reduce = kind == LOOP_UPDATE ? REDUCE_SUM : REDUCE_NONE;
+    loop->reduce = reduce;
     loop_add(nest->cx, nest->at, loop);
 }
 
-void nest_store(Nest *nest, Value *target, Expr *const *index, Expr *value)   { store(nest, LOOP_STORE, target, index, value); }
-void nest_scatter(Nest *nest, Value *target, Expr *const *index, Expr *value) { store(nest, LOOP_UPDATE, target, index, value); }
+void nest_store(Nest *nest, Value *target, Expr *const *index, Expr *value)   { store(nest, LOOP_STORE, target, index, REDUCE_NONE, value); }
+void nest_scatter(Nest *nest, Value *target, Expr *const *index, Expr *value) { store(nest, LOOP_UPDATE, target, index, REDUCE_SUM, value); }
+
+void nest_join(Nest *nest, Value *target, Expr *const *index, Reduce reduce, Expr *value)
+{
+    store(nest, reduce == REDUCE_NONE ? LOOP_STORE : LOOP_UPDATE, target, index, reduce, value);
+}
 
 void nest_fill(Nest *nest, Value *target, Expr *value)
 {

@@ -50,6 +50,8 @@ bool op_owned(OpCall *call, const char *input, Type type);      // sets the type
 bool op_matches(OpCall *call, const char *input, Type type);    // an input that was given has this type, or E0311
 const char *op_input_name(const OpCall *call, int input);       // of the value, or of the row's input
 
+Type type_like(OpCall *call, DType initial);                    // attributes shape and type, or input `like`, which is let go
+
 // The same for a node that was checked.
 int  node_axis(const Node *node, const char *attr, int rank);
 void node_axes(const Node *node, const char *attr, int rank, bool *in);
@@ -98,6 +100,8 @@ Expr *e_greatest(Context *cx, DType type);
 Expr *e_load(Context *cx, Value *value, Expr *const *index);            // all axes of value
 Expr *e_index(Context *cx, Value *value, Expr *const *index);           // an element as an index, i64
 
+Expr *e_place(Context *cx, Value *value, Expr *const *index, Size extent);  // the same; counted from the end where it is negative
+
 void compute_over(Compute *out, const Shape *shape);        // the axes of the output; no reduction, no body yet
 int  compute_reduce(Compute *out, Reduce reduce, Size extent);          // adds an axis of reduction; its loop variable
 
@@ -113,6 +117,7 @@ void  nest_if(Nest *nest, Expr *condition);                             // goes 
 void  nest_update(Nest *nest, Expr *local, Reduce reduce, Expr *value);
 void  nest_store(Nest *nest, Value *target, Expr *const *index, Expr *value);
 void  nest_scatter(Nest *nest, Value *target, Expr *const *index, Expr *value);     // adds to memory
+void  nest_join(Nest *nest, Value *target, Expr *const *index, Reduce reduce, Expr *value);
 void  nest_fill(Nest *nest, Value *target, Expr *value);                // a loop over all of it
 
 // --- Nodes from C (builds.c) ---------------------------------------------------------------------------------------------------------

@@ -151,6 +151,34 @@ bool op_owned(OpCall *call, const char *input, Type type)
     return op_matches(call, input, type);
 }
 
+// Nothing depends on the elements of `like`: its type is taken, and the input is gone.
+Type type_like(OpCall *call, DType initial)
+{
+    int like = op_input_index(call->op, "like");
+    Attr *shape = NULL, *type = NULL;
+    for (int i = 0; i < ATTRS_MAX && call->op->attrs[i].name != NULL; i++) {
+        shape = strcmp(call->op->attrs[i].name, "shape") == 0 ? &call->attr[i] : shape;
+        type = strcmp(call->op->attrs[i].name, "type") == 0 ? &call->attr[i] : type;
+    }
+    Value *v = like < call->n_in ? call->in[like] : NULL;
+    if (v != NULL) {
+        *shape = (Attr){.kind = ATTR_SIZES, .count = v->type.shape.rank};
+        for (int i = 0; i < v->type.shape.rank; i++)
+            shape->sizes[i] = v->type.shape.dim[i];
+        call->in[like] = NULL;
+    }
+    if (v != NULL && type->kind == ATTR_NONE && (initial == TYPE_NONE || type_is_float(v->type.dtype) == type_is_float(initial)))
+        *type = (Attr){.kind = ATTR_TYPE, .type = v->type.dtype};
+    if (type->kind == ATTR_NONE)
+        *type = (Attr){.kind = ATTR_TYPE, .type = initial != TYPE_NONE ? initial : TYPE_f32};
+    Type out = {.dtype = type->type, .shape = {.rank = shape->kind == ATTR_NONE ? -1 : shape->count}};
+    for (int i = 0; i < out.shape.rank; i++)
+        out.shape.dim[i] = shape->sizes[i];
+    if (out.shape.rank < 0)
+        op_error(call, MESSAGE_E0209, call->op->name, "shape, or like");
+    return out;
+}
+
 // --- axes -----------------------------------------------------------------------------------------------------------------------------
 
 static int64_t from_start(int64_t axis, int rank) { return axis < 0 ? axis + rank : axis; }

@@ -211,6 +211,16 @@ static void *symbol(void *library, const char *name)
     return at;
 }
 
+// Which index it was that the object has refused.
+static void report_status(Batch *b, int status)
+{
+    fail("all", "", arena_printf(b->arena, "the object says %d", status));
+    for (int i = 0; i < b->inputs.count; i++)
+        for (int64_t k = 0, below = b->of.at[i]->below; below > 0 && k < tensor_count(b->inputs.at[i]); k++)
+            if (tensor_get(b->inputs.at[i], k) < 0 || tensor_get(b->inputs.at[i], k) >= (double)below)
+                fprintf(stderr, "    input %d (%s, element %d) should be below %d\n", i, type_text(b->cx, &b->of.at[i]->type), (int)k, (int)below);
+}
+
 static void run_compiled(Batch *b, const char *folder)
 {
     int status;
@@ -225,10 +235,9 @@ static void run_compiled(Batch *b, const char *folder)
     }
     int (*run)(const void *io, int64_t batch, void *arena, size_t bytes) = symbol(library, "cases_run");
     size_t (*arena_bytes)(int64_t batch) = symbol(library, "cases_arena_bytes");
-    void **io = NEW_ARRAY(b->arena, void *, 1 + b->inputs.count + b->outputs.count);
-    char *room = NULL, *guard = arena_alloc(b->arena, 64);
+    void **io = NEW_ARRAY(b->arena, void *, b->inputs.count + b->outputs.count);
+    char *room = NULL;
     int at = 0;
-    io[at++] = guard;                   // weights: there are none
     for (int i = 0; i < b->inputs.count; i++)
         io[at++] = b->inputs.at[i]->data;
     int first = at;
@@ -243,7 +252,7 @@ static void run_compiled(Batch *b, const char *folder)
     memset(room, 0xff, bytes + 64);     // NaN: what is read before it is written shows
     status = run(io, N, room, bytes);
     if (status != 0)
-        fail("all", "", arena_printf(b->arena, "the object says %d", status));
+        report_status(b, status);
     for (int i = 0; i < b->outputs.count && status == 0; i++)
         compare(&b->outputs.at[i], io[first + i]);
     free(room);

@@ -229,6 +229,25 @@ def gather(i, a):
     return torch.stack(parts)
 
 
+def scatter(i, a):
+    """by gather: where each element of x lies, and the values in their order"""
+    y, place = i.x.clone().flatten(), torch.arange(i.x.numel()).reshape(i.x.shape)
+    for at, v in zip(gather(Attrs(x=place, index=i.index), a).flatten().tolist(), i["values"].flatten()):
+        y[at] = {"none": lambda p, q: q, "sum": torch.add, "max": torch.maximum, "min": torch.minimum}[a.reduce](y[at], v)
+    return y.reshape(i.x.shape)
+
+
+def elements(i, a):
+    index = i.index.long()
+    return torch.where(index < 0, index + i.x.shape[a.axis], index)
+
+
+def scatter_elements(i, a):
+    if a.reduce == "none":
+        return i.x.scatter(a.axis, elements(i, a), i["values"])
+    return i.x.scatter_reduce(a.axis, elements(i, a), i["values"], {"sum": "sum", "max": "amax", "min": "amin"}[a.reduce])
+
+
 def one_hot(i, a):
     count = dims_of(a.count)[0]
     a.axis = -1 if a.axis is None else a.axis
@@ -239,6 +258,9 @@ ANSWERS.update({
     "embedding": lambda i, a: F.embedding(i.x.long(), i.weight),
     "pick": lambda i, a: i.x.gather(a.axis, i.index.long().unsqueeze(a.axis)).squeeze(a.axis),
     "gather": lambda i, a: gather(i, a),
+    "scatter": scatter,
+    "gather_elements": lambda i, a: i.x.gather(a.axis, elements(i, a)),
+    "scatter_elements": scatter_elements,
     "one_hot": one_hot,
     "range": lambda i, a: torch.arange(dims_of(a.count)[0]).to(TYPES[a.type]),
 })
