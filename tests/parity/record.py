@@ -1,12 +1,13 @@
 """Records what PyTorch makes of the nets of this folder: losses of 20 steps, parameters after them, outputs of the trained net.
 
-Usage: record.py [NAME ...]; needs torch, numpy and safetensors. Writes NAME.expected (text) and NAME.safetensors.
+Usage: record.py [NAME ...]; needs torch, torchvision, numpy and safetensors. Writes NAME.expected (text) and NAME.safetensors.
 
 Both sides begin with the same weights: `values` below is a function of a tensor's name, its shape and the index, and `parity
 fill` in parity.c is the same function. Samples come in the order of the file; the last batch of an epoch is smaller. Everything
 is computed in single precision, as users do; the same in double shows on standard error how far rounding alone carries."""
 import math
 import pathlib
+import re
 import sys
 
 import numpy as np
@@ -93,6 +94,44 @@ class Schedule(nn.Module):
         return self.head(self.ln(x).mean(1))
 
 
+def pictures(x, times):
+    """A digit many times in three channels, plus noise: pixels that are all the same would cross the kink of relu together."""
+    shape = 3, 8 * times, 8 * times
+    place = torch.arange(math.prod(shape))
+    noise = (797 * (place * place % 1021) + place * (16 * x).sum(1, keepdim=True).to(torch.int64)) % 1021
+    return x.reshape(-1, 1, 8, 8).repeat(1, 3, times, times) + noise.to(x.dtype).reshape(-1, *shape) / 1021
+
+
+def resnet18():
+    """torchvision's, an eighth as wide, with a first convolution for small pictures and no first pool."""
+    from torchvision.models.resnet import BasicBlock, ResNet
+
+    class Narrow(ResNet):
+        def _make_layer(self, block, planes, blocks, stride=1, dilate=False):
+            self.inplanes = 8 if planes == 64 else self.inplanes
+            return super()._make_layer(block, planes // 8, blocks, stride, dilate)
+
+        def forward(self, x):
+            return super().forward(pictures(x, 4))
+    net = Narrow(BasicBlock, [2, 2, 2, 2], num_classes=10)
+    net.conv1, net.bn1, net.maxpool = nn.Conv2d(3, 8, 3, 1, 1, bias=False), nn.BatchNorm2d(8), nn.Identity()
+    net.fc = nn.Linear(64, 10)
+    return net
+
+
+def mobilenetv2():
+    """torchvision's, with the first two strides 1."""
+    from torchvision.models import MobileNetV2
+
+    class Small(MobileNetV2):
+        def forward(self, x):
+            return super().forward(pictures(x, 2))
+    net = Small(num_classes=10, width_mult=0.25, dropout=0.0)
+    net.features[0][0].stride = net.features[2].conv[1][0].stride = (1, 1)
+    net.features[2].use_res_connect = True          # as with a stride of 1 from the start
+    return net
+
+
 # --- their recipes -----------------------------------------------------------------------------------------------------
 
 def mlp_optimizer(net):
@@ -110,11 +149,22 @@ def nesterov(net):
     return torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9, nesterov=True, weight_decay=5e-4)
 
 
+def slow_start(net, late, low, high, decay):
+    """Through norms and relus gradients grow by some factor a layer towards the input, and so does what rounding does to them:
+    there the rate is low."""
+    return torch.optim.SGD([dict(params=[p], lr=high if re.match(late, name) else low, weight_decay=decay if p.dim() > 1 else 0)
+                            for name, p in net.named_parameters()], momentum=0.9)
+
+
+def factor_of(function):
+    return lambda optimizer: torch.optim.lr_scheduler.LambdaLR(optimizer, function)
+
+
 def warm_cosine(optimizer):
     """5 steps up to the full rate, then half a cosine down to a tenth of it at the end of the run."""
     def factor(step):
         return (step + 1) / 5 if step < 5 else 0.1 + 0.9 * (1 + math.cos(math.pi * (step - 5) / (STEPS - 5))) / 2
-    return torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
+    return factor_of(factor)(optimizer)
 
 
 class Recipe:
@@ -127,6 +177,10 @@ RECIPES = {
     'convnet': Recipe(Convnet, nesterov),
     'schedule': Recipe(Schedule, lambda net: torch.optim.Adam(net.parameters(), lr=5e-3, betas=(0.9, 0.99), weight_decay=1e-3),
                        warm_cosine, clip=0.5),
+    'resnet18': Recipe(resnet18, lambda net: slow_start(net, 'layer4|fc', 1e-4, 2e-3, 5e-4),
+                       factor_of(lambda step: 1 - 0.8 * step / STEPS), batch=16),
+    'mobilenetv2': Recipe(mobilenetv2, lambda net: slow_start(net, r'features\.1[678]|classifier', 5e-7, 2e-4, 1e-2),
+                          factor_of(lambda step: 0.5 ** (step // 8)), batch=32),
 }
 
 
@@ -166,7 +220,7 @@ def train(recipe, x, y, dtype):
 
 def write(name, losses, state, answers, score):
     stride = 1
-    while sum((t.size + stride - 1) // stride * 4 + 100 for t in state.values()) > MOST:
+    while sum((t.size + stride - 1) // stride * 4 + 230 for t in state.values()) > MOST:
         stride += 2                         # odd, so that it does not keep to one column
     tensors = {n: np.ascontiguousarray(t.reshape(-1)[::stride]) for n, t in state.items()}
     for n, t in state.items():
