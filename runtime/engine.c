@@ -44,6 +44,9 @@ static int64_t totals(const MlrtModel *model)
     return count;
 }
 
+// Floats behind the trained ones: buffers, and what is frozen.
+static int64_t buffer_count(const MlrtModel *m) { return m->param_count - m->trainable_count; }
+
 static void lay_out(MlrtEngine *e, Layout *l, char **arena, char **scratch)
 {
     const MlrtModel *m = e->model;
@@ -56,6 +59,7 @@ static void lay_out(MlrtEngine *e, Layout *l, char **arena, char **scratch)
     take_ports(l, e->in, m->input, m->n_inputs + m->n_targets, batch);
     take_ports(l, e->train_out, m->train_output, m->n_train_outputs, batch);
     take_ports(l, e->eval_out, m->output, m->n_outputs, batch);
+    e->kept = take(l, buffer_count(m), sizeof(float));
     e->partial = take(l, chunks(e) + 1, sizeof(double));
     e->hyper = take(l, (int64_t)m->recipe->n_groups * MLRT_HYPERS, sizeof(double));
     e->total = take(l, totals(m), sizeof(double));
@@ -243,13 +247,36 @@ double mlrt_engine_clip(MlrtEngine *e, const MlrtRecipe *recipe)
     return norm;
 }
 
-void mlrt_engine_update(MlrtEngine *e, const MlrtRecipe *recipe, double factor)
+static bool is_optimizer(const MlrtStep *step) { return strcmp(step->layer, "optimizer") == 0; }
+
+static bool update_buffers(MlrtEngine *e)
 {
+    const MlrtSection *update = &e->model->update;
+    float *buffers = e->param + e->model->trainable_count;
+    int64_t count = buffer_count(e->model);
+    memcpy(e->kept, buffers, (size_t)count * sizeof *buffers);
+    for (int i = 0; i < update->count; i++)
+        if (!is_optimizer(&update->step[i]))
+            run_step(e, &update->step[i]);
+    bool finite = mlrt_all_finite(buffers, count);
+    if (!finite)
+        memcpy(buffers, e->kept, (size_t)count * sizeof *buffers);
+    return finite;
+}
+
+bool mlrt_engine_update(MlrtEngine *e, const MlrtRecipe *recipe, double factor)
+{
+    const MlrtSection *update = &e->model->update;
     for (int g = 0; g < recipe->n_groups; g++) {
         memcpy(e->hyper + g * MLRT_HYPERS, recipe->group + g * MLRT_HYPERS, MLRT_HYPERS * sizeof(double));
         e->hyper[g * MLRT_HYPERS] *= factor;
     }
-    run_section(e, &e->model->update);
+    if (!update_buffers(e))
+        return false;
+    for (int i = 0; i < update->count; i++)
+        if (is_optimizer(&update->step[i]))
+            run_step(e, &update->step[i]);
+    return true;
 }
 
 // --- what is not finite ------------------------------------------------------------------------------------------------

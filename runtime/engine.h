@@ -13,6 +13,7 @@ typedef struct MlrtEngine {
     float            *param, *grad, *state;
     char             *in[MLRT_PORTS];
     char             *train_out[MLRT_PORTS], *eval_out[MLRT_PORTS];
+    float            *kept;             // what the buffers were before an update
     double           *partial;          // of the sum of squares, one for each chunk
     double           *hyper;            // groups x MLRT_HYPERS, as this step uses them
     double           *total;            // of an evaluation: sums of every output that is added up
@@ -31,8 +32,9 @@ double mlrt_engine_train(MlrtEngine *engine, int64_t rows, uint64_t seed, uint64
 // Clips (recipe->clip) and returns the norm of the gradients before; not finite if one of them is not.
 double mlrt_engine_clip(MlrtEngine *engine, const MlrtRecipe *recipe);
 
-// One update with the numbers of the recipe and the learning rates times `factor`.
-void mlrt_engine_update(MlrtEngine *engine, const MlrtRecipe *recipe, double factor);
+// One update with the numbers of the recipe and the learning rates times `factor`. False, and nothing is changed, if a buffer
+// would get a value that is not finite: batch norm keeps statistics that neither loss nor gradients may show.
+bool mlrt_engine_update(MlrtEngine *engine, const MlrtRecipe *recipe, double factor);
 
 // Outputs, loss and metrics for the batch gathered last, into engine->eval_out.
 void mlrt_engine_eval(MlrtEngine *engine, int64_t rows, uint64_t seed);

@@ -250,6 +250,41 @@ MlrtStatus mlrt_folder_describe(const MlrtFolder *folder, const MlrtSettings *se
     return status == MLRT_OK ? note_command(folder, argc, argv, error) : status;
 }
 
+// The part of each sample as a byte; MLRT_PARTS: none.
+static uint8_t *parts_of(const MlrtDataset *data)
+{
+    uint8_t *part = mlrt_alloc_array((size_t)data->rows, 1);
+    if (part)
+        memset(part, MLRT_PARTS, (size_t)data->rows);
+    for (int p = 0; p < MLRT_PARTS && part; p++)
+        for (int64_t i = 0; i < data->part[p].rows; i++)
+            part[data->part[p].row[i]] = (uint8_t)p;
+    return part;
+}
+
+MlrtStatus mlrt_folder_split(const MlrtFolder *folder, const MlrtDataset *data, MlrtError *error)
+{
+    MlrtWriter writer;
+    char line[64] = "row,part\n";
+    uint8_t *part = parts_of(data);
+    MlrtStatus status = part ? mlrt_writer_begin(&writer, mlrt_folder_file(folder, "split.csv").text, error)
+                             : mlrt_fail_memory(error, (size_t)data->rows, "split.csv");
+    if (status != MLRT_OK) {
+        free(part);
+        return status;
+    }
+    status = mlrt_writer_put(&writer, line, strlen(line), error);
+    for (int64_t row = 0; row < data->rows && status == MLRT_OK; row++) {
+        snprintf(line, sizeof line, "%" PRId64 ",%s\n", row, part[row] < MLRT_PARTS ? data->part[part[row]].name : "");
+        status = mlrt_writer_put(&writer, line, strlen(line), error);
+    }
+    if (status == MLRT_OK)
+        status = mlrt_writer_commit(&writer, error);
+    mlrt_writer_abandon(&writer);
+    free(part);
+    return status;
+}
+
 // --- logs --------------------------------------------------------------------------------------------------------------
 
 static MlrtStatus metrics_header(MlrtFolder *folder, const MlrtModel *model, MlrtError *error)

@@ -23,6 +23,9 @@ MlrtStatus mlrt_folder_find(MlrtFolder *folder, const char *path, MlrtError *err
 MlrtStatus mlrt_folder_describe(const MlrtFolder *folder, const MlrtSettings *settings, int threads, int argc, char **argv,
                                 MlrtError *error);
 
+// split.csv: which part each sample is in. Samples are numbered from 0 in the order of the data, a header not counted.
+MlrtStatus mlrt_folder_split(const MlrtFolder *folder, const MlrtDataset *data, MlrtError *error);
+
 // Opens the logs and keeps their lines up to `step`: what an earlier session wrote after its last checkpoint is done again.
 // *seconds: the time of training that these lines speak of. `trace`: the file of --log, or NULL.
 MlrtStatus mlrt_folder_open_logs(MlrtFolder *folder, const MlrtModel *model, int64_t step, const char *trace, double *seconds,

@@ -292,8 +292,9 @@ static MlrtStatus diverged(Loop *l)
     MlrtSession *s = l->s;
     int64_t step = s->state.step + 1;
     const MlrtStep *culprit = mlrt_engine_find_nonfinite(&s->engine);
-    const char *layer = culprit && culprit->layer && *culprit->layer ? culprit->layer : "the loss";
-    const char *what = culprit && culprit->op ? culprit->op : "sum of the gradients' squares";
+    bool buffers = !culprit && isfinite(l->loss) && isfinite(l->norm);
+    const char *layer = culprit && culprit->layer && *culprit->layer ? culprit->layer : buffers ? "the buffers" : "the loss";
+    const char *what = culprit && culprit->op ? culprit->op : buffers ? "running statistics" : "sum of the gradients' squares";
     bool good = mlrt_all_finite(s->engine.param, s->model->param_count);
     if (good)
         good = save_between(l) == MLRT_OK;
@@ -317,7 +318,8 @@ static MlrtStatus step(Loop *l)
     l->norm = mlrt_engine_clip(&s->engine, r);
     if (!isfinite(l->loss) || !isfinite(l->norm))
         return diverged(l);
-    mlrt_engine_update(&s->engine, r, factor);
+    if (!mlrt_engine_update(&s->engine, r, factor))
+        return diverged(l);
     s->state.step++;
     s->state.position += l->rows;
     s->state.loss_sum += l->loss * (double)l->rows;
@@ -446,6 +448,8 @@ static MlrtStatus open_folder(MlrtSession *s, MlrtError *error)
     }
     if (status == MLRT_OK)
         status = mlrt_folder_describe(&s->folder, &s->settings, mlrt_pool_threads(s->pool), s->argc, s->argv, error);
+    if (status == MLRT_OK && !o->resume.given)
+        status = mlrt_folder_split(&s->folder, &s->data, error);
     return status == MLRT_OK ? mlrt_folder_open_logs(&s->folder, s->model, s->state.step, o->log.text, &s->seconds, error) : status;
 }
 
@@ -552,7 +556,7 @@ static void name_checkpoint(const Loop *l, MlrtStatus status)
 MlrtStatus mlrt_train(MlrtSession *s, MlrtError *error)
 {
     MlrtStatus status = prepare(s, error);
-    if (status == MLRT_OK && s->options.resume.given && s->state.step >= s->clock.all_steps)
+    if (status == MLRT_OK && s->options.resume.given && s->state.ended && s->state.step >= s->clock.all_steps)
         return mlrt_fail(error, MLRT_BAD_USAGE,
                          "%s has done all its %" PRId64 " steps; to train longer: --resume %s --epochs N", s->folder.path,
                          s->state.step, s->folder.path);

@@ -48,7 +48,7 @@ test_learns() {
     local accuracy
     accuracy=$(awk '$1 == "test" { print $4 }' out.txt)
     awk "BEGIN { exit !($accuracy > 0.93) }" || fail "test accuracy is $accuracy"
-    for file in config.yaml model.net command.txt log.jsonl metrics.csv README.md report.html weights/best.safetensors weights/last.safetensors; do
+    for file in config.yaml model.net command.txt log.jsonl metrics.csv README.md report.html split.csv weights/best.safetensors weights/last.safetensors; do
         [ -s runs/digits-1/$file ] || fail "runs/digits-1/$file is missing"
     done
     [ "$(readlink runs/latest)" = digits-1 ] || fail "runs/latest"
@@ -232,6 +232,23 @@ test_init_only() {
     expect 0 'all is well' ./digits --dry-run
 }
 
+# split.csv names the part of each row: as many as the table says, and the same for the same seed.
+test_split() {
+    expect 0 '' ./digits --run split1 --epochs 1 --quiet
+    [ "$(head -n 1 split1/split.csv)" = row,part ] || fail "head"
+    [ "$(tail -n 1 split1/split.csv | cut -d, -f1)" = "$(($(wc -l <digits.csv) - 1))" ] || fail "the last row is $(tail -n 1 split1/split.csv)"
+    local part told counted
+    for part in train valid test; do
+        told=$(awk -v p=$part '$1 == p { gsub(",", ""); print $2 }' out.txt)
+        counted=$(grep -c ",$part\$" split1/split.csv)
+        [ "${told:-0}" = "$counted" ] || fail "$part: $told in the table, $counted in split.csv"
+    done
+    expect 0 '' ./digits --run split2 --epochs 1 --quiet
+    same split1/split.csv split2/split.csv
+    expect 0 '' ./digits --run split3 --epochs 1 --quiet --seed 9
+    cmp -s split1/split.csv split3/split.csv && fail "another seed gives the same split"
+}
+
 test_predict() {
     expect 0 '' ./words --run w --epochs 40 --set optimizer.lr=1e-2 --quiet
     [ "$(ls w/weights | grep -c '^step-')" = 3 ] || fail "kept weights: $(ls w/weights)"
@@ -395,7 +412,7 @@ test_start_up() {
 }
 
 build
-for test_name in ${*:-learns threads stop_and_resume kill kill_points failed_calls rules nan checkpoints init_only predict data usage benchmark full_disk allocations start_up}; do
+for test_name in ${*:-learns threads stop_and_resume kill kill_points failed_calls rules nan checkpoints init_only split predict data usage benchmark full_disk allocations start_up}; do
     before=$failures
     "test_$test_name"
     [ $before = $failures ] && echo "ok   $test_name"
