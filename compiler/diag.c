@@ -503,6 +503,26 @@ bool diag_set_warning(Diag *diag, const char *option)
     return found;
 }
 
+// The text of a row, with … for what the input gives.
+static void print_template(FILE *to, const char *text)
+{
+    for (const char *p = text; *p != 0; p++)
+        if (*p == '%' && p[1] != 0)
+            fputs(*++p == '%' ? "%" : "…", to);
+        else
+            fputc(*p, to);
+    fputc('\n', to);
+}
+
+void warnings_print(FILE *to)
+{
+    for (int i = 0; i < MESSAGE_COUNT; i++)
+        if (messages[i].severity == DIAG_WARNING) {
+            fprintf(to, "%-22s ", messages[i].option);
+            print_template(to, messages[i].text);
+        }
+}
+
 bool message_explain(const char *code, FILE *to)
 {
     for (int i = 0; i < MESSAGE_COUNT; i++) {
@@ -510,13 +530,7 @@ bool message_explain(const char *code, FILE *to)
         if (strcmp(row->code, code) != 0)
             continue;
         fprintf(to, "%s: %s: ", row->code, row->severity == DIAG_ERROR ? "error" : "warning");
-        for (const char *p = row->text; *p != 0; p++) {
-            if (*p == '%' && p[1] != 0)
-                fputs(*++p == '%' ? "%" : "…", to);
-            else
-                fputc(*p, to);
-        }
-        fprintf(to, "\n");
+        print_template(to, row->text);
         if (row->option[0] != 0)
             fprintf(to, "switched off by -Wno-%s, made an error by -Werror=%s\n", row->option, row->option);
         if (row->help[0] != 0)

@@ -109,6 +109,7 @@ int64_t     diag_limit(const Diag *diag, LimitId id);
 const char *limit_name(LimitId id);
 // --limit name=value. False if there is no such limit, or the value is none between 1 and the hard maximum.
 bool        diag_set_limit(Diag *diag, const char *setting);
+void        warnings_print(FILE *to);                   // the names of warnings and what they say
 void        limits_print(FILE *to);                     // the table, for the manual
 // Reports that `what` passes a limit, with the name of the limit.
 void diag_report_limit(Diag *diag, DiagPlace place, LimitId id, const char *what);

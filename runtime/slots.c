@@ -221,11 +221,29 @@ static bool ends_with(const char *path, const char *end)
     return length >= tail && strcmp(path + length - tail, end) == 0;
 }
 
+// Files of these kinds are known not to be CSV.
+static MlrtStatus refuse_kind(const char *path, MlrtError *error)
+{
+    static const char *const kinds[][2] = {
+        {".npz", "unpack it; each array in it is a .npy file"},   {".pb", "save the array as .npy"},
+        {".pt", "save the tensor by numpy.save(file, x.numpy())"}, {".safetensors", "save the tensor as .npy"},
+        {".h5", "save the array as .npy"},                        {".parquet", "save the table as CSV"},
+        {".png", "save the pixels as .npy"},                      {".jpg", "save the pixels as .npy"},
+        {".jpeg", "save the pixels as .npy"},                     {".xlsx", "save the sheet as CSV"},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (ends_with(path, kinds[i][0]))
+            return mlrt_fail(error, MLRT_BAD_FILE, "%s: inputs are .npy or CSV files, not %s: %s", path, kinds[i][0], kinds[i][1]);
+    return MLRT_OK;
+}
+
 static MlrtStatus read_port(const MlrtObject *object, MlrtSlots *ports, Given *given, int port, bool npy, Shape *shape,
                             MlrtError *error)
 {
     MlrtFile file;
-    MlrtStatus status = mlrt_file_open(ports->path[port], &file, error);
+    MlrtStatus status = refuse_kind(ports->path[port], error);
+    if (status == MLRT_OK)
+        status = mlrt_file_open(ports->path[port], &file, error);
     if (status != MLRT_OK)
         return status;
     bool is_npy = ends_with(ports->path[port], ".npy") || (file.bytes >= 6 && memcmp(file.at, "\x93NUMPY", 6) == 0);

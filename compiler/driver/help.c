@@ -156,8 +156,10 @@ ExitCode verb_options(Command *command)
     for (int i = 0; i < COUNT(trainer_rows); i++)
         if (trainer_rows[i].title == NULL)
             put_pair(&text, trainer_name(&text, &trainer_rows[i]), trainer_rows[i].brief);
-    text_add(&text, "\nLimits (--limit NAME=VALUE)\n");
     fputs(text.at, stdout);
+    puts("\nWarnings (-Wno-NAME switches one off, -Werror=NAME makes it an error)");
+    warnings_print(stdout);
+    puts("\nLimits (--limit NAME=VALUE)");
     limits_print(stdout);
     return EXIT_DONE;
 }
@@ -222,7 +224,7 @@ static const char *names_pattern(Text *text, const OptionDef *def)
 
 static void completion_bash(Text *text)
 {
-    text_add(text, "# Completion of mlc for bash, printed by `mlc completion bash`.\n_mlc()\n{\n"
+    text_add(text, "# Completion of mlc for bash, printed by `mlc completion bash`.\n_mlc_words()\n{\n"
                    "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} options= operands=\n"
                    "    COMPREPLY=()\n"
                    "    if [ \"$prev\" = = ]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
@@ -254,15 +256,16 @@ static void completion_bash(Text *text)
     }
     text_add(text, "    esac\n    case $cur in\n    -*) COMPREPLY=($(compgen -W \"$options\" -- \"$cur\")) ;;\n    *)\n"
                    "        if [ -n \"$operands\" ]; then COMPREPLY=($(compgen -W \"$operands\" -- \"$cur\"))\n"
-                   "        else COMPREPLY=($(compgen -f -- \"$cur\")); fi ;;\n    esac\n}\ncomplete -o filenames -F _mlc mlc\n");
+                   "        else COMPREPLY=($(compgen -f -- \"$cur\")); fi ;;\n    esac\n}\ncomplete -o filenames -F _mlc_words mlc\n");
 }
 
-// zsh runs bash's functions, so there is one to keep right.
+// zsh runs bash's functions, so there is one to keep right. As a file of zsh's own (_mlc) it also completes the first time.
 static void completion_zsh(Text *text)
 {
     text_add(text, "#compdef mlc\n# Completion of mlc for zsh, printed by `mlc completion zsh`: bash's, by zsh's own bridge.\n"
                    "autoload -Uz bashcompinit && bashcompinit\n");
     completion_bash(text);
+    text_add(text, "if [ \"$funcstack[1]\" = _mlc ]; then _bash_complete -o filenames -F _mlc_words; fi\n");
 }
 
 static void put_fish_string(Text *text, const char *from)

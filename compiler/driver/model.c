@@ -94,8 +94,9 @@ Program *program_make(Command *command, Model *model, Graph *graph, int64_t batc
     command->cx.show = command->show.given ? command->show.text : NULL;
     command->cx.timed = command->time.given;
     command->cx.log = command->show.given || command->time.given ? &command->times : NULL;
+    const char *part = graph == model->infer ? "infer" : graph == model->train ? "train" : graph == model->eval ? "eval" : "data";
     Program *program = program_of_graph(model, graph, batch);
-    time_note(command, arena_printf(command->cx.arena, "passes (%s)", graph->name != NULL ? graph->name : model->name));
+    time_note(command, arena_printf(command->cx.arena, "passes (%s)", part));
     return program;
 }
 
@@ -116,12 +117,12 @@ Graph *model_part(Command *command, Model *model)
 
 int64_t weights_bytes(const Model *model) { return params_end(model, true) * (int64_t)sizeof(float); }
 
+// The language has made the path of `weights from` one that can be opened, inside the folder of the model.
 const char *weights_path(Command *command, const Model *model)
 {
-    if (command->weights.given || model->weights == NULL)
-        return command->weights.given ? command->weights.text : NULL;
-    const char *slash = strrchr(model->path, '/');
-    return arena_printf(command->cx.arena, "%.*s%s", slash != NULL ? (int)(slash - model->path) + 1 : 0, model->path, model->weights);
+    if (command->weights.given)
+        return command->weights.text;
+    return model->weights != NULL && model->weight_files.count > 0 ? model->weight_files.at[0].path : NULL;
 }
 
 static bool ends_with(const char *name, const char *end)
@@ -218,6 +219,8 @@ float *weights_read(Command *command, Model *model, const char *path)
         return fail_runtime(command, &error), NULL;
     LIST_ADD(command->cx.arena, command->read, path);
     const char *prefix = common_prefix(command, &tensors, model);
+    if (*prefix)
+        diag_report(command->cx.diag, (DiagPlace){0}, MESSAGE_W0701, path, prefix);
     float *block = NEW_ARRAY(command->cx.arena, float, params_end(model, true) + 1);
     for (int i = 0; i < model->params.count; i++) {
         const Param *param = model->params.at[i];

@@ -99,7 +99,7 @@ static ExitCode load_object(Running *r, int64_t batch, MlrtObject *object)
     void *loaded = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     const MlrtObject *table = loaded != NULL ? dlsym(loaded, "mlc_object") : NULL;
     if (table == NULL)
-        return fail_fault(r->command, MESSAGE_E0712, dlerror());
+        return fail_input(r->command, MESSAGE_E0712, dlerror());
     *object = *table;
     return EXIT_DONE;
 }
@@ -149,7 +149,7 @@ ExitCode verb_run(Command *command)
     MlrtSlots ports = {0};
     if (!command->to.given)
         return fail_usage(command, MESSAGE_E0606, "mlc run", "--out DIR: where the outputs go");
-    if ((r.model = model_read(command)) == NULL || !ports_make(command, r.model, &r.ports))
+    if ((r.model = model_read(command)) == NULL || !model_complete(r.model, false) || !ports_make(command, r.model, &r.ports))
         return EXIT_INPUT;
     r.ports.running = &r;
     ExitCode code = read_weights(&r);

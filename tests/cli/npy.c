@@ -2,8 +2,10 @@
 //
 //   npy make FILE TYPE SHAPE SEED     random elements: floats in -1 ... 1, integers in 0 ... 9; SHAPE is "3,1,8,8", "" is one value
 //   npy csv FILE.csv FILE.npy         the f32 elements as CSV: the first axis as rows
+//   npy prefix OUT IN PREFIX          a safetensors file with PREFIX before every name
 //   npy same A B TOLERANCE            same type and shape, elements within TOLERANCE * (1 + |a|); f32 and integers
 #include "array.h"
+#include "safetensors.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -64,6 +66,23 @@ static int write_csv(const char *path, const char *from)
     return out && fclose(out) == 0 ? 0 : 1;
 }
 
+static int put_prefix(const char *out, const char *in, const char *prefix)
+{
+    MlrtTensors tensors;
+    MlrtError error = {0};
+    if (mlrt_safetensors_open(in, &tensors, &error) != MLRT_OK)
+        return complain(&error);
+    for (size_t i = 0; i < tensors.count; i++) {
+        char *name = malloc(strlen(prefix) + strlen(tensors.tensor[i].name) + 1);
+        if (!name)
+            return 1;
+        strcpy(name, prefix);
+        tensors.tensor[i].name = strcat(name, tensors.tensor[i].name);
+    }
+    MlrtStatus status = mlrt_safetensors_write(out, tensors.tensor, tensors.count, NULL, 0, &error);
+    return status == MLRT_OK ? 0 : complain(&error);
+}
+
 static double element(const MlrtArray *a, size_t i)
 {
     return a->type == MLRT_f32   ? (double)((const float *)a->data)[i]
@@ -96,6 +115,8 @@ int main(int argc, char **argv)
         return make(argv[2], argv[3], argv[4], strtoull(argv[5], NULL, 10));
     if (argc == 4 && strcmp(argv[1], "csv") == 0)
         return write_csv(argv[2], argv[3]);
+    if (argc == 5 && strcmp(argv[1], "prefix") == 0)
+        return put_prefix(argv[2], argv[3], argv[4]);
     if (argc == 5 && strcmp(argv[1], "same") == 0)
         return same(argv[2], argv[3], atof(argv[4]));
     fputs("usage: npy make|csv|same ...\n", stderr);

@@ -112,6 +112,8 @@ try 0 "" run conv.net x.npy --weights conv.safetensors --out interpreted --inter
 try 0 "" run conv.net image=x.csv --weights conv.safetensors --out from_csv
 expect "object and interpreter agree" "$npy" same compiled/output_0.npy interpreted/output_0.npy 1e-6
 expect "CSV and npy agree" "$npy" same compiled/output_0.npy from_csv/output_0.npy 1e-6
+try 0 "" compile conv.net --emit exe,obj,train --cc "gcc -Wall -Wextra -Werror" --weights conv.safetensors
+try 0 "" run conv.net x.npy --weights conv.safetensors --out warned --cc "gcc -Wall -Wextra -Werror"
 try 0 "" compile conv.net --emit exe --batch 5 --weights conv.safetensors
 expect "the program" ./conv-run x.npy --out program
 expect "program and object have the same bits" cmp program/output_0.npy compiled/output_0.npy
@@ -158,6 +160,7 @@ try 1 "kl.npy holds i64, and k takes i32" run two.net a.npy b.npy kl.npy --out e
 try 1 "four.csv has 2 rows of 4 columns, and b takes (N, 3): 3 columns" run two.net a.npy four.csv k.npy --out e
 try 1 "bad.csv" run two.net a.npy bad.csv k.npy --out e
 try 1 "cut.npy" run two.net cut.npy b.npy k.npy --out e
+try 1 "not .npz: unpack it" run two.net x.npz b.npy k.npy --out e
 try 1 "missing.npy" run two.net missing.npy b.npy k.npy --out e
 try 1 "this is a folder" run two.net tmp b.npy k.npy --out e
 try 2 "input k (N,) has no file; give FILE or k=FILE" run two.net a.npy b.npy --out e
@@ -200,6 +203,36 @@ grep -q "^1 0 " given.txt 2>/dev/null && cmp -s given.txt had.txt && pass || fai
 ( mkdir -p text && cd text && "$mlc" compile ../conv.net --emit c --weights ../conv.safetensors && cc -std=gnu11 -O1 -c conv.c &&
     cc -I. ../have.c conv.o -lm -o have && cp ../conv.weights . && ./have >../text.txt ) >out.txt 2>err.txt
 cut -d' ' -f1,2 text.txt | grep -qx "1 0" && pass || fail "the C text with its weights"
+
+# Names as other tools write them, and a checkpoint with the state of the optimiser.
+"$npy" prefix module.safetensors conv.safetensors module. || fail "npy prefix"
+try 0 "begins with module., which the net does not have" compile conv.net --emit weights --weights module.safetensors -o module.weights
+cmp -s module.weights conv.weights && pass || fail "a prefix of names changes the weights"
+try 1 "[E0709]" compile wider.net --emit weights --weights module.safetensors
+./conv-train --run trained --quiet >out.txt 2>err.txt && pass || fail "two steps of training"
+try 0 "" compile conv.net --emit weights --weights trained/weights/last.safetensors -o last.weights
+try 0 "" compile conv.net --emit weights --weights trained/weights/best.safetensors -o best.weights
+cmp -s last.weights best.weights && pass || fail "last and best differ after two steps"
+cmp -s last.weights conv.weights && fail "two steps change nothing" || pass
+
+# The mapping of a sample, as the net's `data` says.
+cat >prepare.c <<'EOF'
+#include "conv.h"
+#include <stdio.h>
+int main(void)
+{
+    float columns[64], image[64];
+    for (int i = 0; i < 64; i++)
+        columns[i] = (float)(3 * i);
+    conv_status status = conv_prepare(&(conv_fields){.columns_0_to_63 = columns}, &(conv_sample){.image = image});
+    int wrong = 0;
+    for (int i = 0; i < 64; i++)
+        wrong += image[i] != (float)(3 * i) / 16;
+    printf("%d %d\n", (int)status, wrong);
+    return 0;
+}
+EOF
+cc prepare.c with.o -lm -o prepare 2>err.txt && [ "$(./prepare)" = "0 0" ] && pass || fail "conv_prepare"
 
 # --- targets ---------------------------------------------------------------------------------------------------------------
 cat >use.c <<'EOF'

@@ -200,7 +200,7 @@ completes() { # expected words, words of the line; the last is being completed
     local want=$1
     shift
     # shellcheck disable=SC2016
-    got=$(bash -c 'source complete.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _mlc; echo "${COMPREPLY[*]}"' _ "$@" | tr ' ' '\n' | sort | tr '\n' ' ')
+    got=$(bash -c 'source complete.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _mlc_words; echo "${COMPREPLY[*]}"' _ "$@" | tr ' ' '\n' | sort | tr '\n' ' ')
     [ "$got" = "$want " ] && pass || fail "completion of '$*': $got, not $want"
 }
 completes "compile completion" mlc comp
@@ -218,4 +218,8 @@ for shell in zsh fish; do
     "$mlc" completion $shell >"complete.$shell"
     if command -v $shell >/dev/null; then expect "$shell -n" $shell -n "complete.$shell"; fi
 done
+if command -v fish >/dev/null; then
+    got=$(HOME=$work fish -c 'source complete.fish; complete -C "mlc compile --emit ex"; complete -C "mlc run --in"' 2>err.txt | cut -f1 | tr '\n' ' ')
+    [ "$got" = "exe --interpret " ] && pass || fail "completion of fish: $got"
+fi
 finish
