@@ -55,15 +55,15 @@ MLK_LEAF double mlk_pow_f64(double a, double b) { return pow(a, b); }
     MLK_LEAF T mlk_abs_##t(T a) { return a < 0 ? mlk_neg_##t(a) : a; }                                                      \
     MLK_LEAF T mlk_min2_##t(T a, T b) { return a < b ? a : b; }                                                             \
     MLK_LEAF T mlk_max2_##t(T a, T b) { return a > b ? a : b; }                                                             \
-    MLK_LEAF T mlk_div_##t(T a, T b) { return b == 0 ? 0 : b + 1 == 0 ? mlk_neg_##t(a) : (T)(a / b); }                      \
+    MLK_LEAF T mlk_div_##t(T a, T b) { return b == 0 ? 0 : b == -1 ? mlk_neg_##t(a) : (T)(a / b); }                      \
     MLK_LEAF T mlk_mod_##t(T a, T b)                                                                                        \
     {                                                                                                                       \
-        T rest = b == 0 || b + 1 == 0 ? 0 : (T)(a % b);                                                                     \
+        T rest = b == 0 || b == -1 ? 0 : (T)(a % b);                                                                     \
         return rest != 0 && (rest < 0) != (b < 0) ? (T)(rest + b) : rest;                                                   \
     }                                                                                                                       \
     MLK_LEAF T mlk_floordiv_##t(T a, T b)                                                                                   \
     {                                                                                                                       \
-        return b == 0 || b + 1 == 0 ? mlk_div_##t(a, b) : (T)(a / b - (a % b != 0 && (a < 0) != (b < 0)));                  \
+        return b == 0 || b == -1 ? mlk_div_##t(a, b) : (T)(a / b - (a % b != 0 && (a < 0) != (b < 0)));                  \
     }
 
 // The same for unsigned T, where nothing is below zero.
