@@ -1,7 +1,8 @@
 // eval_loop.c: the interpreter of loop trees.
 //
 // A tree is first bound to the run: sizes become numbers, loads get the tensor and its strides, shared formulas stay shared.
-// Then it is walked. Types that are narrower than f32 are computed as f32, as in C; with Eval.in_double every float is a
+// Then it is walked. What is pure arithmetic on loop variables (indices, whether a window is inside) is computed once in the
+// loop that it belongs to, not where it is used: the interpreter is slow enough. Types that are narrower than f32 are computed as f32, as in C; with Eval.in_double every float is a
 // double. An index outside of its tensor stops the run with a message, because data can cause it.
 #include <math.h>
 #include <string.h>
@@ -17,6 +18,9 @@ typedef struct Cell {                   // an Expr, or the place of a store, bou
     DType    type;
     bool     floats;                    // the number is f, not i
     PrimId   prim;
+    bool     pure;                      // of numbers and loop variables alone
+    bool     kept, settled;             // to be computed by its loop, into number; it is
+    int      level;                     // depth of the innermost loop that it needs
     int      var, count;
     Number   number;
     struct Cell *operand[RANK_MAX];
@@ -33,12 +37,20 @@ typedef struct Step {                   // a Loop, bound to the run
     DType    type;
     Cell    *from, *to, *value, *place;
     struct Step **body, *other;
+    Cell   **kept;                      // computed when an iteration begins
+    int      n_kept;
 } Step;
+
+// The loops around what is being bound; 0 is the whole tree.
+typedef struct Scope { int var; PointerMap *cells; LIST(Cell *) pure; } Scope;
+
+enum { DEPTH_MAX = 64 };
 
 typedef struct Walk {
     Eval   *eval;
     Arena  *arena;
-    PointerMap *cells;                  // by Expr: shared formulas stay shared
+    Scope   scope[DEPTH_MAX];
+    int     depth;
     int     n_vars, n_locals;
     int64_t *var;
     Number *local;
@@ -111,37 +123,104 @@ static void bind_into(Walk *w, Cell *cell, const Expr *e)
     }
 }
 
+// Where a cell belongs: pure ones as far out as they can, others where they stand.
+static void place(Walk *w, Cell *cell)
+{
+    cell->pure = cell->kind != CELL_LOAD && cell->kind != CELL_LOCAL && cell->prim != PRIM_random;
+    for (int i = 0; i < cell->count; i++)
+        cell->pure = cell->pure && cell->operand[i]->pure;
+    if (!cell->pure) {
+        cell->level = w->depth;
+        for (int i = 0; i < cell->count; i++)
+            cell->operand[i]->kept |= cell->operand[i]->level < w->depth;
+        return;
+    }
+    for (int d = w->depth; cell->kind == CELL_VAR && d > 0 && cell->level == 0; d--)
+        cell->level = w->scope[d].var == cell->var ? d : 0;
+    for (int i = 0; i < cell->count; i++)
+        cell->level = larger(cell->level, cell->operand[i]->level);
+    for (int i = 0; i < cell->count; i++)
+        cell->operand[i]->kept |= cell->operand[i]->level < cell->level;
+}
+
+static Cell *known(Walk *w, const Expr *e)
+{
+    for (int d = w->depth; d >= 0; d--) {
+        Cell *cell = pointer_map_get(w->scope[d].cells, e);
+        if (cell != NULL)
+            return cell;
+    }
+    return NULL;
+}
+
 static Cell *bind(Walk *w, const Expr *e)
 {
-    Cell *cell = pointer_map_get(w->cells, e);
-    if (cell != NULL)
+    Cell *cell = known(w, e);
+    if (cell != NULL) {
+        cell->kept = true;                              // used twice
         return cell;
+    }
     cell = NEW(w->arena, Cell);
-    pointer_map_set(w->cells, e, cell);
     cell->type = e->type;
     cell->floats = is_float(e->type);
     bind_into(w, cell, e);
+    place(w, cell);
+    Scope *scope = &w->scope[cell->level];
+    pointer_map_set(scope->cells, e, cell);
+    if (cell->pure && (cell->kind == CELL_PRIM || cell->kind == CELL_CAST))
+        LIST_ADD(w->arena, scope->pure, cell);
     return cell;
+}
+
+static Cell *bind_here(Walk *w, const Expr *e)
+{
+    Cell *cell = bind(w, e);
+    cell->kept |= cell->level < w->depth;
+    return cell;
+}
+
+static void enter(Walk *w, int var)
+{
+    if (++w->depth == DEPTH_MAX)
+        BUG("a loop tree of more than %d loops inside each other", DEPTH_MAX);
+    w->scope[w->depth] = (Scope){.var = var, .cells = pointer_map_new(w->arena)};
+}
+
+// The cells of this scope that are to be kept go to the step that begins it, children before parents.
+static void settle(Walk *w, Step *step)
+{
+    Scope *scope = &w->scope[w->depth];
+    step->kept = NEW_ARRAY(w->arena, Cell *, scope->pure.count);
+    for (int i = 0; i < scope->pure.count; i++)
+        if (scope->pure.at[i]->kept)
+            scope->pure.at[i]->settled = true, step->kept[step->n_kept++] = scope->pure.at[i];
 }
 
 static Step *bind_loop(Walk *w, const Loop *loop)
 {
     Step *step = NEW(w->arena, Step);
     *step = (Step){.kind = loop->kind, .var = loop->var, .reduce = loop->reduce, .type = loop->type, .count = loop->body.count};
-    if (loop->kind == LOOP_FOR)
-        w->n_vars = larger(w->n_vars, loop->var + 1);
-    else
-        w->n_locals = larger(w->n_locals, loop->var + 1);
-    step->from = loop->from != NULL ? bind(w, loop->from) : NULL;
-    step->to = loop->to != NULL ? bind(w, loop->to) : NULL;
-    step->value = loop->value != NULL ? bind(w, loop->value) : NULL;
+    step->from = loop->from != NULL ? bind_here(w, loop->from) : NULL;
+    step->to = loop->to != NULL ? bind_here(w, loop->to) : NULL;
+    step->value = loop->value != NULL ? bind_here(w, loop->value) : NULL;
     if (loop->target != NULL) {
         step->place = NEW(w->arena, Cell);
         bind_place(w, step->place, loop->target, loop->count, loop->index);
+        for (int i = 0; i < loop->count; i++)
+            step->place->operand[i]->kept |= step->place->operand[i]->level < w->depth;
     }
+    if (loop->kind == LOOP_FOR) {
+        w->n_vars = larger(w->n_vars, loop->var + 1);
+        enter(w, loop->var);
+    } else
+        w->n_locals = larger(w->n_locals, loop->var + 1);
     step->body = NEW_ARRAY(w->arena, Step *, loop->body.count);
     for (int i = 0; i < loop->body.count; i++)
         step->body[i] = bind_loop(w, loop->body.at[i]);
+    if (loop->kind == LOOP_FOR) {
+        settle(w, step);
+        w->depth--;
+    }
     step->other = loop->other != NULL ? bind_loop(w, loop->other) : NULL;
     return step;
 }
@@ -217,7 +296,7 @@ static Number run_prim(Walk *w, const Cell *cell)
     return (Number){.f = rounded(w, cell->type, prim_float(cell->prim, w->eval->in_double ? TYPE_f64 : cell->type, a.f, b.f))};
 }
 
-static Number run_cell(Walk *w, const Cell *cell)
+static Number compute_cell(Walk *w, const Cell *cell)
 {
     switch (cell->kind) {
     case CELL_NUMBER: return cell->number;
@@ -229,6 +308,14 @@ static Number run_cell(Walk *w, const Cell *cell)
     }
     int64_t at = element_at(w, cell);
     return at >= 0 ? load(cell->tensor, at, cell->floats) : (Number){0};
+}
+
+static Number run_cell(Walk *w, const Cell *cell) { return cell->settled ? cell->number : compute_cell(w, cell); }
+
+static void compute_kept(Walk *w, const Step *step)
+{
+    for (int i = 0; i < step->n_kept; i++)
+        step->kept[i]->number = compute_cell(w, step->kept[i]);
 }
 
 // --- Loops -----------------------------------------------------------------------------------------------------------------
@@ -282,6 +369,7 @@ static void run_step(Walk *w, const Step *step)
     case LOOP_FOR:
         for (int64_t i = run_cell(w, step->from).i, end = run_cell(w, step->to).i; i < end && !w->failed; i++) {
             w->var[step->var] = i;
+            compute_kept(w, step);
             run_body(w, step);
         }
         break;
@@ -303,10 +391,13 @@ static void run_step(Walk *w, const Step *step)
 bool loop_run(const Loop *loop, Eval *eval)
 {
     Walk w = {.eval = eval, .arena = arena_new()};
-    w.cells = pointer_map_new(w.arena);
+    Step whole = {.kind = LOOP_BLOCK};
+    w.scope[0] = (Scope){.var = -1, .cells = pointer_map_new(w.arena)};
     Step *step = bind_loop(&w, loop);
+    settle(&w, &whole);
     w.var = NEW_ARRAY(w.arena, int64_t, w.n_vars);
     w.local = NEW_ARRAY(w.arena, Number, w.n_locals);
+    compute_kept(&w, &whole);
     run_step(&w, step);
     arena_free(w.arena);
     return !w.failed;

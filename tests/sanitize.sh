@@ -5,7 +5,7 @@
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 dir=${1:?usage: sanitize.sh DIR}
-tests='core|size|interpreter|graph_text|passes|passes_memory|net|kernels_conv|kernels_gemm|kernels_reduce|kernels_table|trainer_parts|trainer_dataset|runtime_files|fuzz.*'
+tests='core|size|interpreter|graph_text|passes|passes_memory|net|kernels_.*_plain|kernels_table|trainer_parts|trainer_dataset|runtime_files|fuzz.*'
 mkdir -p "$dir" || exit 2
 if ! cmake -S "$root" -B "$dir" -DCMAKE_BUILD_TYPE=None \
     -DCMAKE_C_FLAGS="-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all" >"$dir/log" 2>&1 ||
