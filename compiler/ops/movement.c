@@ -449,6 +449,97 @@ const OpDef op_flip = {
     .shape = flip_shape, .compute = flip_compute, .grad = flip_grad, MOVES, .along = "mixes", .cases = CASES("x: f32[2,3]; axis = 1", "x: f32[N,2,4]; axis = [0, -1]", "x: f32[3]"),
 };
 
+// --- roll, meshgrid -----------------------------------------------------------------------------------------------------------------
+
+static int64_t shift_at(const Attr *shift, int i) { return shift->kind == ATTR_INT ? shift->i : shift->ints[shift->count == 1 ? 0 : i]; }
+
+static bool roll_shape(OpCall *call)
+{
+    const Attr *axis = call_attr(call, "axis"), *shift = call_attr(call, "shift");
+    bool axes[RANK_MAX];
+    if (!op_rank(call, 0, 1, RANK_MAX) || !op_axes(call, "axis", call->in[0]->type.shape.rank, axes))
+        return false;
+    if (shift->count > 1 && shift->count != axis->count)
+        return op_error(call, MESSAGE_E0311, "shift of roll", "one number, or one for each axis", arena_printf(call->cx->arena, "%d numbers", shift->count));
+    return same_shape(call);
+}
+
+static void roll_compute(Context *cx, const Node *node, int output, Compute *out)
+{
+    (void)output;
+    const Attr *axis = node_attr(node, "axis");
+    Expr *index[RANK_MAX];
+    compute_over(out, &node->out[0]->type.shape);
+    for (int i = 0; i < out->rank; i++)
+        index[i] = e_axis(cx, i);
+    for (int k = 0; k < axis->count; k++) {
+        int i = (int)attr_axis(axis, k, out->rank);
+        index[i] = e_prim(cx, PRIM_mod, e_sub(cx, index[i], e_whole(cx, shift_at(node_attr(node, "shift"), k))), e_size(cx, out->extent[i]));
+    }
+    out->body = e_load(cx, node->in[0], index);
+}
+
+static void roll_grad(Builder *b, const Node *node, Value *const *dy, Value **dx)
+{
+    const Attr *axis = node_attr(node, "axis");
+    int64_t back[RANK_MAX];
+    OpCall call = call_new(b, "roll", 1, dy);
+    call_same(&call, node);
+    for (int k = 0; k < axis->count; k++)
+        back[k] = -shift_at(node_attr(node, "shift"), k);
+    call_ints(&call, "shift", axis->count, back);
+    dx[0] = op_build(b, &call);
+}
+
+const OpDef op_roll = {
+    .name = "roll", .brief = "shifts along axes; what leaves at one end comes in at the other", .inputs = "x: any", .outputs = "y", .example = "y = roll(x, [-3, -3], axis = [1, 2])", .doc = "y[i + shift] = x[i].",
+    .attrs = {{.name = "shift", .kind = ATTR_INTS, .positional = true, .brief = "how far, towards the end; negative towards the beginning"}, {.name = "axis", .kind = ATTR_INTS, .initial = "[-1]", .brief = "along which axes"}},
+    .shape = roll_shape, .compute = roll_compute, .grad = roll_grad, MOVES, .along = "mixes", .cases = CASES("x: f32[2,5]; shift = 2", "x: f32[N,3]; shift = -1; axis = 0", "x: f32[2,3,4]; shift = [1, -2]; axis = [0, 2]", "x: f32[1]; shift = 7"),
+};
+
+static bool is_ij(const Attr *order) { return strcmp(order->word, "ij") == 0; }
+
+// Which axis of the results input k runs along.
+static int grid_axis(const Attr *order, int k, int count) { return !is_ij(order) && count > 1 && k < 2 ? 1 - k : k; }
+
+static bool meshgrid_shape(OpCall *call)
+{
+    const Attr *order = call_attr(call, "order");
+    Type type = {.dtype = call->n_in > 0 ? call->in[0]->type.dtype : TYPE_f32, .shape = {.rank = call->n_in}};
+    if (call->n_in == 0 || call->n_in > RANK_MAX)
+        return op_error(call, MESSAGE_E0308, "meshgrid", "one to eight values");
+    for (int k = 0; k < call->n_in; k++) {
+        if (!op_rank(call, k, 1, 1))
+            return false;
+        type.shape.dim[grid_axis(order, k, call->n_in)] = call->in[k]->type.shape.dim[0];
+    }
+    call->n_out = call->n_in;
+    for (int k = 0; k < call->n_out; k++) {
+        call->out[k] = type;
+        call->out[k].dtype = call->in[k]->type.dtype;
+    }
+    return true;
+}
+
+static void meshgrid_expand(Builder *b, const Node *node, Value **out)
+{
+    for (int k = 0; k < node->n_in; k++) {
+        const Shape *whole = &node->out[k]->type.shape;
+        Shape own = {.rank = whole->rank};
+        int axis = grid_axis(node_attr(node, "order"), k, node->n_in);
+        for (int i = 0; i < own.rank; i++)
+            own.dim[i] = i == axis ? whole->dim[i] : size_const(b->cx, 1);
+        out[k] = build_repeat_to(b, build_reshape(b, node->in[k], &own), whole);
+    }
+}
+
+const OpDef op_meshgrid = {
+    .name = "meshgrid", .brief = "the coordinates of all points of a grid, from those along its axes", .inputs = "*x: any", .outputs = "y, …", .example = "column, row = meshgrid(range(W), range(H))",
+    .doc = "Order xy: the first runs along axis 1 and the second along axis 0, as x and y do in a picture (numpy's default). Order ij: input k runs along axis k (PyTorch's default).",
+    .attrs = {{.name = "order", .kind = ATTR_WORD, .initial = "xy", .words = "xy ij", .brief = "which axis belongs to which"}}, .shape = meshgrid_shape, .expand = meshgrid_expand, MOVES, .along = "mixes",
+    .cases = CASES("x0: f32[2]; x1: f32[3]", "x0: f32[N]; x1: i32[1]; order = ij", "x0: f32[2]; x1: f32[3]; x2: f32[1]", "x0: f32[5]"),
+};
+
 // --- concat, stack, split -----------------------------------------------------------------------------------------------------------
 
 static bool concat_shape(OpCall *call)
@@ -546,14 +637,40 @@ const OpDef op_stack = {
     .shape = stack_shape, .expand = stack_expand, MOVES, .along = "mixes", .cases = CASES("x0: f32[2,3]; x1: f32[2,3]", "x0: f32[N]; x1: f32[N]; x2: f32[N]; axis = -1", "x0: f32[]; x1: f32[]"),
 };
 
+// A list of sizes: as many parts as it has, which must use up the axis.
+static bool split_sizes(OpCall *call, const Attr *parts, int axis)
+{
+    Context *cx = call->cx;
+    Type type = call->in[0]->type;
+    Size all = size_const(cx, 0);
+    call->n_out = parts->count;
+    for (int i = 0; i < parts->count; i++) {
+        all = size_plus(cx, all, size_const(cx, parts->ints[i]));
+        call->out[i] = type;
+        call->out[i].shape.dim[axis] = size_const(cx, parts->ints[i]);
+    }
+    if (size_equal(all, type.shape.dim[axis]))
+        return true;
+    Text sum = {.arena = cx->arena}, has = {.arena = cx->arena};
+    size_print(&sum, all);
+    size_print(&has, type.shape.dim[axis]);
+    return op_error(call, MESSAGE_E0311, "the sum of the parts of split", arena_printf(cx->arena, "%s, the size of axis %d", has.at, axis), sum.at);
+}
+
 static bool split_shape(OpCall *call)
 {
     Context *cx = call->cx;
-    int64_t parts = call_attr(call, "parts")->i;
+    const Attr *list = call_attr(call, "parts");
+    int64_t parts = list->kind == ATTR_INT ? list->i : list->ints[0];
     Type type = call->in[0]->type;
     int axis;
     if (!op_rank(call, 0, 1, RANK_MAX) || !op_axis(call, "axis", type.shape.rank, &axis))
         return false;
+    int64_t count = list->kind != ATTR_INT && list->count > 1 ? list->count : parts;
+    if (count > OUTPUTS_MAX)
+        return op_error(call, MESSAGE_E0318, "parts", "split", "1", arena_printf(cx->arena, "%d", OUTPUTS_MAX), arena_printf(cx->arena, "%d", (int)count));
+    if (list->kind != ATTR_INT && list->count > 1)
+        return split_sizes(call, list, axis);
     Size each = size_over(cx, type.shape.dim[axis], size_const(cx, parts));
     if (each == NULL)
         return op_error(call, MESSAGE_E0306, "a part of split", arena_printf(cx->arena, "axis %d of %s, divided by %d", axis, type_text(cx, &type), (int)parts));
@@ -567,22 +684,25 @@ static bool split_shape(OpCall *call)
 static void split_expand(Builder *b, const Node *node, Value **out)
 {
     int axis = node_axis(node, "axis", node->in[0]->type.shape.rank);
-    Size each = node->out[0]->type.shape.dim[axis];
-    for (int i = 0; i < node->n_out; i++)
-        out[i] = build_slice(b, node->in[0], axis, size_times(b->cx, each, size_const(b->cx, i)), each, 1);
+    Size from = size_const(b->cx, 0);
+    for (int i = 0; i < node->n_out; i++) {
+        Size count = node->out[i]->type.shape.dim[axis];
+        out[i] = build_slice(b, node->in[0], axis, from, count, 1);
+        from = size_plus(b->cx, from, count);
+    }
 }
 
 const OpDef op_split = {
-    .name = "split", .brief = "equal parts along an axis", .inputs = "x: any", .outputs = "y, …", .example = "q, k, v = split(x, 3, axis = -1)",
-    .attrs = {{.name = "parts", .kind = ATTR_INT, .least = 1, .most = OUTPUTS_MAX, .positional = true, .brief = "how many"}, {.name = "axis", .kind = ATTR_INT, .initial = "-1", .brief = "along which axis"}},
+    .name = "split", .brief = "parts along an axis", .inputs = "x: any", .outputs = "y, …", .example = "q, k, v = split(x, 3, axis = -1)",
+    .attrs = {{.name = "parts", .kind = ATTR_INTS, .least = 0, .most = 1e9, .positional = true, .onnx = "split", .brief = "how many equal parts, up to 16; or a list of sizes"}, {.name = "axis", .kind = ATTR_INT, .initial = "-1", .brief = "along which axis"}},
     .shape = split_shape, .expand = split_expand, MOVES, .along = "mixes", .onnx = {{"Split", 2, 0}},
-    .cases = CASES("x: f32[2,6]; parts = 3", "x: f32[4,N]; parts = 2; axis = 0", "x: f32[2]; parts = 1"),
+    .cases = CASES("x: f32[2,6]; parts = 3", "x: f32[4,N]; parts = 2; axis = 0", "x: f32[2]; parts = 1", "x: f32[2,6]; parts = [2, 3, 1]", "x: f32[7,N]; parts = [0, 7]; axis = 0"),
 };
 
 // --- pad ------------------------------------------------------------------------------------------------------------------------------
 
 #define PAD_ATTRS {.name = "pads", .kind = ATTR_INTS, .positional = true, .least = 0, .most = 1e9, .brief = "before each axis, then after each axis"}, \
-                  {.name = "mode", .kind = ATTR_WORD, .initial = "constant", .words = "constant reflect edge", .brief = "one number; mirrored without the outermost; the outermost again"}
+                  {.name = "mode", .kind = ATTR_WORD, .initial = "constant", .words = "constant reflect edge wrap", .brief = "one number; mirrored without the outermost; the outermost again; what is at the other end"}
 
 static int64_t pad_before(const Attr *pads, int i)           { return pads->ints[i]; }
 static int64_t pad_after(const Attr *pads, int i)            { return pads->ints[pads->count / 2 + i]; }
@@ -619,6 +739,8 @@ static Expr *pad_source(Context *cx, const Node *node, int axis, Size length, Ex
     } else if (pad_mode(node, "edge")) {
         at = before > 0 ? e_prim(cx, PRIM_max, at, e_whole(cx, 0)) : at;
         at = after > 0 ? e_prim(cx, PRIM_min, at, last) : at;
+    } else if (pad_mode(node, "wrap")) {
+        at = e_prim(cx, PRIM_mod, at, e_size(cx, length));
     } else {
         at = before > 0 ? expr_prim(cx, PRIM_abs, at, NULL, NULL) : at;
         at = after > 0 ? e_sub(cx, last, expr_prim(cx, PRIM_abs, e_sub(cx, last, at), NULL, NULL)) : at;
@@ -656,7 +778,7 @@ const OpDef op_pad = {
     .attrs = {PAD_ATTRS, {.name = "value", .kind = ATTR_FLOAT, .initial = "0", .brief = "the number, for mode constant"}},
     .shape = pad_shape, .compute = pad_compute, .grad = pad_grad, MOVES, .along = "mixes", .onnx = {{"Pad", 2, 0}},
     .cases = CASES("x: f32[2,3]; pads = [0, 1, 1, 2]", "x: f32[N,4]; pads = [0, 2, 0, 3]; mode = reflect", "x: f32[2,3]; pads = [1, 0, 2, 2]; mode = edge", "x: f32[3]; pads = [1, 1]; value = 7",
-                   "x: f32[1,2]; pads = [0, 1, 0, 1]; mode = reflect"),
+                   "x: f32[1,2]; pads = [0, 1, 0, 1]; mode = reflect", "x: f32[2,3]; pads = [1, 2, 0, 4]; mode = wrap", "x: f32[N,5]; pads = [0, 2, 0, 1]; mode = edge"),
 };
 
 static bool pad_grad_shape(OpCall *call)

@@ -82,7 +82,7 @@ static void add_case(void *context, const OpDef *op, const char *text, bool trai
     if (!case_into(&c, b->arena, b->cx, b->g, op, text))
         return;
     for (int k = 0; k < c.call.n_in; k++)
-        if (c.value[k] != NULL)
+        if (c.value[k] != NULL && c.call.in[k] != NULL)      // `like` is let go
             note_input(b, c.call.in[k], c.value[k]);
     for (int k = 0; k < c.call.n_out; k++)
         note_output(b, c.out[k], op, text);

@@ -480,6 +480,47 @@ ANSWERS.update({
     "f1": confusion,
 })
 
+# --- in order, fills
+
+def topk(i, a):
+    y, at = i.x.sort(dim=a.axis, descending=bool(a.largest), stable=True)
+    k = dims_of(a.k)[0]
+    return [y.narrow(a.axis, 0, k), at.narrow(a.axis, 0, k)]
+
+
+def run_along(f, start):
+    def run(i, a):
+        x, axis = i.x, a.axis or 0
+        x = x.flip(axis) if a.reverse else x
+        y = f(x, axis)
+        if a.exclusive:
+            y = torch.cat([torch.full_like(x.narrow(axis, 0, 1), start), y.narrow(axis, 0, x.shape[axis] - 1)], axis)
+        return y.flip(axis) if a.reverse else y
+    return run
+
+
+def filled(number):
+    def fill(i, a):
+        shape = list(i.like.shape) if i.like is not None else dims_of(a.shape)
+        kind = TYPES[a.type] if a.type else i.like.dtype if i.like is not None else torch.float64
+        return torch.full(shape, a.value if number is None else number).to(kind)
+    return fill
+
+
+ANSWERS.update({
+    "topk": topk,
+    "sort": lambda i, a: list(i.x.sort(dim=a.axis, descending=bool(a.descending), stable=True)),
+    "cumsum": run_along(torch.cumsum, 0),
+    "cumprod": run_along(torch.cumprod, 1),
+    "roll": lambda i, a: i.x.roll(many(a.shift, len(many(a.axis, 1))), many(a.axis, 1)),
+    "meshgrid": lambda i, a: list(torch.meshgrid(*[t for t in i.values()], indexing=a.order)) if len({t.dtype for t in i.values()}) == 1 else
+    [t.to(d) for t, d in zip(torch.meshgrid(*[t.to(torch.float64) for t in i.values()], indexing=a.order), [t.dtype for t in i.values()])],
+    "zeros": filled(0),
+    "ones": filled(1),
+    "full": filled(None),
+})
+
+
 # --- recurrent nets
 
 def recurrent(make, states):
@@ -543,7 +584,7 @@ def rotary(i, a):
 
 ANSWERS.update({"attention": attention, "rotary": rotary})
 
-none("random numbers have no outside answer", "random_uniform", "random_normal", "dropout")
+none("random numbers have no outside answer", "random_uniform", "random_normal", "random_int", "dropout")
 
 
 # --- main ---------------------------------------------------------------------------------------------------------------------
