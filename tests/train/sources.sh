@@ -115,6 +115,9 @@ sed 's/f8/O8/' images.npy >object.npy
 try 'object.npy: ' object.npy image
 f64 65 65 rows.csv | npy '<f8' '200,' >reals.npy
 try 'reals.npy holds f64, which does not become i32 by itself' reals.npy label
+sed '8s/[0-9]*$/12/' rows.csv >wild.csv
+i64 65 65 wild.csv | npy '<i8' '200,' >wild.npy
+try "row 7 of wild.npy: 'label' is 12; it has to be 0 to 9" wild.npy label
 { i64 65 65 fewer.csv; printf '\0\0\0\0\1\0\0\0'; } | npy '<i8' '200,' >large.npy
 try 'row 199 of large.npy: 4294967296 is not a value of i32' large.npy label
 { f64 1 64 fewer.csv; for i in $(seq 63); do printf '\0\0\0\0\0\0\0\0'; done; printf '\0\0\0\0\0\0\370\177'; } | npy '<f8' '200, 8, 8' >nan.npy
@@ -132,6 +135,7 @@ sed '17s/^[0-9]*,/1e99,/' rows.csv >bad.csv;       try 'bad.csv:17: column 0'
 sed '17s/^[0-9]*,/,/' rows.csv >bad.csv;           try 'bad.csv:17: column 0'
 sed '17s/^[0-9]*,//' rows.csv >bad.csv;            try 'bad.csv:17: 64 cells, the first row has 65'
 sed '17s/$/,1/' rows.csv >bad.csv;                 try 'bad.csv:17: 66 cells'
+sed '17s/[0-9]*$/10/' rows.csv >bad.csv;           try "bad.csv:17: 'label' is 10; it has to be 0 to 9"
 sed '17s/[0-9]*$/1.5/' rows.csv >bad.csv;          try 'bad.csv:17: column 64'
 sed '17s/^/"/' rows.csv >bad.csv;                  try 'bad.csv:17: a quote is opened'
 cut -d, -f1-40 rows.csv >bad.csv;                  try 'column 63 is asked for, the file has columns 0 to 39'
