@@ -201,7 +201,7 @@ MlrtStatus mlrt_rows_read(MlrtRows *rows, const MlrtModel *model, const MlrtSour
 {
     MlrtStatus status = MLRT_OK;
     bool csv = strcmp(source->kind, "csv") == 0, array = strcmp(source->kind, "npy") == 0 || strcmp(source->kind, "idx") == 0;
-    *rows = (MlrtRows){.column = calloc((size_t)model->n_fields + 1, sizeof(MlrtColumn))};
+    *rows = (MlrtRows){.column = calloc((size_t)model->n_fields + 1, sizeof(MlrtColumn)), .fields = model->n_fields};
     if (!rows->column)
         return mlrt_fail_memory(error, sizeof(MlrtColumn), "fields");
     if (!csv && !array)
@@ -238,5 +238,10 @@ MlrtRowText mlrt_rows_place(const MlrtRows *rows, size_t row)
         snprintf(place.text, sizeof place.text, "%s:%llu", rows->path, (unsigned long long)mlrt_csv_line(rows->csv, row));
     else
         snprintf(place.text, sizeof place.text, "row %zu of %s", row, rows->path);
+    for (int i = 0; !rows->csv && i < rows->fields; i++) {      // a sample may come from several files
+        size_t used = strlen(place.text);
+        if (rows->column[i].path && strcmp(rows->column[i].path, rows->path) != 0)
+            snprintf(place.text + used, sizeof place.text - used, ", %s", rows->column[i].path);
+    }
     return place;
 }

@@ -18,6 +18,7 @@ typedef struct MlrtRows {               // what a source holds
     char       *path;                   // of the first file, for messages; owned
     MlrtCsv    *csv;                    // open as long as messages need lines; NULL for arrays
     MlrtColumn *column;                 // one for each of the model's fields
+    int         fields;
 } MlrtRows;
 
 // Reads all fields. `targets` false: fields that only targets need may be missing. Close after failure as well.

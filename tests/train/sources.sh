@@ -117,11 +117,11 @@ f64 65 65 rows.csv | npy '<f8' '200,' >reals.npy
 try 'reals.npy holds f64, which does not become i32 by itself' reals.npy label
 sed '8s/[0-9]*$/12/' rows.csv >wild.csv
 i64 65 65 wild.csv | npy '<i8' '200,' >wild.npy
-try "row 7 of wild.npy: 'label' is 12; it has to be 0 to 9" wild.npy label
+try "row 7 of images.npy, wild.npy: 'label' is 12; it has to be 0 to 9" wild.npy label
 { i64 65 65 fewer.csv; printf '\0\0\0\0\1\0\0\0'; } | npy '<i8' '200,' >large.npy
 try 'row 199 of large.npy: 4294967296 is not a value of i32' large.npy label
 { f64 1 64 fewer.csv; for i in $(seq 63); do printf '\0\0\0\0\0\0\0\0'; done; printf '\0\0\0\0\0\0\370\177'; } | npy '<f8' '200, 8, 8' >nan.npy
-expect 1 "row 199 of nan.npy: 'image' becomes nan there" ./arrays-train --run bad --set data.image=nan.npy
+expect 1 "row 199 of nan.npy, labels.npy: 'image' becomes nan there" ./arrays-train --run bad --set data.image=nan.npy
 { f64 1 64 fewer.csv; for i in $(seq 63); do printf '\0\0\0\0\0\0\0\0'; done; printf '\0\0\0\0\0\0\360\110'; } | npy '<f8' '200, 8, 8' >far.npy
 expect 1 'row 199 of far.npy' ./arrays-train --run bad --set data.image=far.npy
 u8 1 64 rows.csv | npy '|u1' '200, 8, 8' >bytes.npy
