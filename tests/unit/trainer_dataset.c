@@ -127,8 +127,8 @@ static MlrtStatus open_images(MlrtPool *pool, int64_t rows, int64_t labels, uint
 static void test_arrays(MlrtPool *pool)
 {
     CHECK(open_images(pool, 3, 3, 2) == MLRT_OK);
-    CHECK(open_images(pool, 3, 3, 3) == MLRT_BAD_INPUT && says("row 2 of pixels.npy, labels.npy: 'label' is 3; it has to be 0 to 2"));
-    CHECK(open_images(pool, 2, 2, 0) == MLRT_BAD_INPUT && says("row 1 of pixels.npy, labels.npy: 'image' becomes infinite there"));
+    CHECK(open_images(pool, 3, 3, 3) == MLRT_BAD_INPUT && says("row 2 of pixels.npy, label.npy: 'label' is 3; it has to be 0 to 2"));
+    CHECK(open_images(pool, 2, 2, 0) == MLRT_BAD_INPUT && says("row 1 of pixels.npy, label.npy: 'image' becomes infinite there"));
     CHECK(open_images(pool, 3, 2, 2) == MLRT_BAD_INPUT && says("label.npy has 2 rows, pixels.npy has 3"));
 }
 
