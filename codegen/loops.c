@@ -374,6 +374,7 @@ static void print_template(Printer *p, const Expr *e)
 {
     const DType type = e->operand[e->prim == PRIM_select ? 1 : 0]->type;
     bool single = type_is_float(type) && type != TYPE_f64;
+    bool exact_sum = e->prim == PRIM_add && is_integer(type);  // of indices: how it is grouped makes no difference
     for (const char *at = prim_def(e->prim)->c; *at != 0; at++)
         if (*at != '$')
             text_put(p->out, at, 1);
@@ -382,7 +383,7 @@ static void print_template(Printer *p, const Expr *e)
         else if (*at == 't')
             text_add(p->out, "%s%s", single ? "" : "_", single ? "" : type_def(type)->name);
         else
-            print_bound(p, e->operand[*at - '0'], operand_bind(e->prim, *at - '0'));
+            print_bound(p, e->operand[*at - '0'], exact_sum ? BIND_SUM : operand_bind(e->prim, *at - '0'));
 }
 
 static void print_call(Printer *p, const char *name, const Expr *e)
@@ -728,15 +729,20 @@ static bool may_break(const char *line, size_t at)
            (line[at - 1] == ',' || (strchr("+-*/?:=|&", line[at + 1]) != NULL && line[at + 2] == ' '));
 }
 
-// The best place to break a line that is too long: in its last two thirds, as far out of all brackets as can be, late.
+// How loosely what follows a blank binds: a line is rather broken before + than before *.
+static int looseness(char sign) { return strchr("*/", sign) != NULL ? 3 : strchr("+-", sign) != NULL ? 2 : strchr("|&", sign) != NULL ? 1 : 0; }
+
+// The best place to break a line that is too long: in its last two thirds, as far out of all brackets as can be, before the
+// operator that binds least, late.
 static size_t break_place(const char *line, size_t length)
 {
     int depth = 0, least = 1 << 30;
     size_t best = 0;
     for (size_t i = 1; i < length; i++) {
         depth += (line[i] == '(') - (line[i] == ')');
-        if (i >= length / 3 && may_break(line, i) && depth <= least) {
-            least = depth;
+        int cost = 4 * depth + looseness(line[i + 1]);
+        if (i >= length / 3 && may_break(line, i) && cost <= least) {
+            least = cost;
             best = i;
         }
     }

@@ -24,9 +24,10 @@ const Buffer *buffer_home(const Program *program, const Value *value)
 
 const char *value_name(Context *cx, const Value *value)
 {
-    const char *name = value->kind == VALUE_PARAM   ? value->param->path
-                       : value->kind == VALUE_CONST ? "constant"
-                                                    : value->name;
+    const Value *origin = value_origin(value);
+    const char *name = origin->kind == VALUE_PARAM   ? origin->param->path
+                       : origin->kind == VALUE_CONST ? "constant"
+                                                     : origin->name;
     return arena_printf(cx->arena, "%s_%d", identifier(cx, name), value->id);
 }
 
@@ -450,13 +451,22 @@ static void put_wrapped(Text *out, const char *text)
     text_add(out, "\n");
 }
 
+// The layer; where there is none, what the user calls the result.
+static const char *title_name(const Kernel *kernel)
+{
+    const Value *result = kernel->writes.count > 0 ? kernel->writes.at[kernel->writes.count - 1] : NULL;
+    if (kernel->scope != NULL && kernel->scope[0] != 0)
+        return kernel->scope;
+    return result != NULL && result->name != NULL && result->node != NULL ? result->name : kernel->name;
+}
+
 // What it is, its equation, and where it was written: on one line, or the equation on lines of its own.
 static void print_title(Printer *p, const Kernel *kernel)
 {
     Text title = {.arena = p->cx->arena}, equation = {.arena = p->cx->arena};
     const char *where = where_text(p, kernel->place);
     text_add(&title, "// ");
-    put_name(&title, kernel->scope != NULL && kernel->scope[0] != 0 ? kernel->scope : kernel->name);
+    put_name(&title, title_name(kernel));
     text_add(&title, " (");
     put_ops(&title, kernel);
     text_add(&title, kernel->phase == PHASE_BACKWARD ? ", gradient)" : ")");

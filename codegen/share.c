@@ -113,11 +113,18 @@ static void print_call_of(Printer *p, KernelText *text, const Common *common)
     text_add(p->out, ");\n}\n\n");
 }
 
+// A function of its own for each step is easier to read: steps share one if that saves a page of text, or a kernel file, which
+// the C compiler works out for the sizes of each call.
+static bool pays(const Kernel *kernel, const KernelText *text, int uses)
+{
+    return uses > 1 && (kernel->file != NULL || (size_t)(uses - 1) * strlen(text->body) > 1500);
+}
+
 void print_kernel(Printer *p, const Kernel *kernel, const Functions *functions)
 {
     KernelText text = kernel_text(p, kernel, functions != NULL);
     Common *common = functions != NULL ? map_get(functions->common, key_of(functions, &text)) : NULL;
-    bool shared = common != NULL && common->uses > 1, first = shared && common->name == NULL;
+    bool shared = common != NULL && pays(kernel, &text, common->uses), first = shared && common->name == NULL;
     if (first)
         print_common(p, &text, kernel, common);
     if (!shared && functions != NULL)

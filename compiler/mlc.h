@@ -623,6 +623,7 @@ typedef struct Program {                // of one graph: training, evaluation or
 
 // passes/: from graphs to programs. `batch` bounds the batch symbol. NULL after diagnostics.
 Program *program_of_graph(Model *model, Graph *graph, int64_t batch);
+const Value *value_origin(const Value *value);                     // past reshapes and the like: what names are made of
 void     plan_print(Text *text, const Program *program);            // `mlc plan`: peak, lives, lower bound
 void     params_place(Model *model);                                // offsets in the flat block: trainable by group, then the rest
 int64_t  params_end(const Model *model, bool deployed);             // elements of the flat block; deployed: as an object has it

@@ -8,9 +8,19 @@ enum { NAME_MAX = 40, EQUATION_MAX = 96 };
 
 // --- Names and equations ------------------------------------------------------------------------------------------------------
 
+// What a value without a name of its own is a reshape or the like of: it is called as that.
+const Value *value_origin(const Value *value)
+{
+    while (value->kind == VALUE_RESULT && value->node != NULL && (value->node->op->traits & OP_MOVES) && value->node->in[0] != NULL &&
+           value->name != NULL && strcmp(value->name, value->node->op->name) == 0)
+        value = value->node->in[0];
+    return value;
+}
+
 static const char *short_name(const Value *value)
 {
-    const char *name = value->kind == VALUE_PARAM ? value->param->path : value->name;
+    const Value *origin = value_origin(value);
+    const char *name = origin->kind == VALUE_PARAM ? origin->param->path : origin->name;
     const char *dot = name != NULL ? strrchr(name, '.') : NULL;
     return dot != NULL ? dot + 1 : name != NULL ? name : "c";
 }
@@ -26,11 +36,26 @@ static const char *kernel_identifier(Context *cx, const char *scope, const char 
     return name + skip;
 }
 
-static void put_formula(Text *out, const Expr *e)
+typedef struct Infix { const char *sign; int level; } Infix;   // level: how tightly it binds
+
+static void put_formula(Text *out, const Expr *e, int level);
+
+static void put_operands(Text *out, const Expr *e, const char *name)
 {
-    static const char *const infix[PRIM_COUNT] = {[PRIM_add] = "+", [PRIM_sub] = "-", [PRIM_mul] = "*", [PRIM_div] = "/",
-                                                  [PRIM_lt] = "<", [PRIM_le] = "<=", [PRIM_gt] = ">", [PRIM_ge] = ">=",
-                                                  [PRIM_eq] = "==", [PRIM_ne] = "!=", [PRIM_and] = "&", [PRIM_or] = "|"};
+    text_add(out, "%s(", name);
+    for (int i = 0; i < e->count; i++) {
+        text_add(out, i > 0 ? ", " : "");
+        put_formula(out, e->operand[i], 0);
+    }
+    text_add(out, ")");
+}
+
+// As one would write it, with the brackets that it needs.
+static void put_formula(Text *out, const Expr *e, int level)
+{
+    static const Infix infix[PRIM_COUNT] = {[PRIM_or] = {"|", 1}, [PRIM_and] = {"&", 2}, [PRIM_lt] = {"<", 3}, [PRIM_le] = {"<=", 3},
+                                            [PRIM_gt] = {">", 3}, [PRIM_ge] = {">=", 3}, [PRIM_eq] = {"==", 3}, [PRIM_ne] = {"!=", 3},
+                                            [PRIM_add] = {"+", 5}, [PRIM_sub] = {"-", 5}, [PRIM_mul] = {"*", 6}, [PRIM_div] = {"/", 6}};
     if (out->length > EQUATION_MAX)
         return;
     switch (e->kind) {
@@ -38,17 +63,20 @@ static void put_formula(Text *out, const Expr *e)
     case EXPR_LOAD:   text_add(out, "%s", short_name(e->value)); return;
     case EXPR_INDEX:  text_add(out, "i%d", e->var); return;
     case EXPR_SIZE:   size_print(out, e->size); return;
-    case EXPR_CAST:   text_add(out, "%s(", type_def(e->type)->name), put_formula(out, e->operand[0]), text_add(out, ")"); return;
+    case EXPR_CAST:   put_operands(out, e, type_def(e->type)->name); return;
     case EXPR_PRIM:   break;
     default:          text_add(out, "%s", e->name != NULL ? e->name : "t"); return;
     }
-    const char *sign = infix[e->prim];
-    text_add(out, "%s(", sign != NULL ? "" : prim_def(e->prim)->name);
-    for (int i = 0; i < e->count; i++) {
-        text_add(out, "%s%s%s", i > 0 && sign != NULL ? " " : "", i == 0 ? "" : sign != NULL ? sign : ",", i > 0 ? " " : "");
-        put_formula(out, e->operand[i]);
+    const Infix own = infix[e->prim];
+    if (own.sign == NULL) {
+        put_operands(out, e, prim_def(e->prim)->name);
+        return;
     }
-    text_add(out, ")");
+    text_add(out, own.level < level ? "(" : "");
+    put_formula(out, e->operand[0], own.level == 3 ? 4 : own.level);
+    text_add(out, " %s ", own.sign);
+    put_formula(out, e->operand[1], own.level + 1);
+    text_add(out, own.level < level ? ")" : "");
 }
 
 static const char *equation_of(Context *cx, const Compute *compute, const Value *out)
@@ -57,7 +85,7 @@ static const char *equation_of(Context *cx, const Compute *compute, const Value 
                                        [REDUCE_MAX] = "largest ", [REDUCE_MIN] = "least "};
     Text text = {.arena = cx->arena};
     text_add(&text, "%s = %s", short_name(out), word[compute->reduce]);
-    put_formula(&text, compute->body);
+    put_formula(&text, compute->body, compute->reduce != REDUCE_NONE ? 6 : 0);
     if (text.length > EQUATION_MAX) {
         text.at[EQUATION_MAX] = 0;
         return arena_printf(cx->arena, "%s ...", text.at);
