@@ -5,7 +5,7 @@
 //   options.c      the command line to a Command, by the rows
 //   help.c         --help, `mlc options`, completions and the manual page, by the rows
 //   compile.c      `mlc compile`: a page of calls for each kind of result
-//   run.c          `mlc run`; ports.c prints the table by which a program or mlc itself calls an object with files
+//   run.c          `mlc run`; samples.c: inputs from a file as the net's `data` reads it; ports.c prints the table by which a program or mlc itself calls an object with files
 //   inspect.c      `mlc inspect` and `mlc plan`
 //   manuals.c      check, fmt, ops, passes, explain
 //   model.c        reading the model, its weights and what they depend on
@@ -159,6 +159,11 @@ void build_add(Command *command, Build *build, const char *argument);
 ExitCode build_run(Command *command, Build *build);
 ExitCode tool_run(Command *command, const char *const *argument);       // any program, with what it says kept
 
+// --- Samples (samples.c) -----------------------------------------------------------------------------------------------
+
+struct Ports;
+bool samples_read(Command *command, Model *model, struct Ports *ports, MlrtSlots *slots, const char *path);   // false after a report
+
 // --- Objects and files (ports.c) -------------------------------------------------------------------------------------------
 
 typedef struct Ports {                  // the table for runtime/slots.h, and what it was made from
@@ -172,6 +177,7 @@ typedef struct Ports {                  // the table for runtime/slots.h, and wh
     void      *running;                 // for whoever interprets
 } Ports;
 
+MlrtType ports_type(DType type);                        // as the runtime calls it
 bool     ports_make(Command *command, Model *model, Ports *ports);      // false after a report
 int64_t *ports_symbols(const Ports *ports, const int64_t *size);        // by Symbol id
 void     ports_shape(void *ports, const int64_t *size, int port, int64_t *dim);

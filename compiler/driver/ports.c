@@ -8,7 +8,7 @@
 
 // --- The table -------------------------------------------------------------------------------------------------------
 
-static MlrtType runtime_type(DType type)
+MlrtType ports_type(DType type)
 {
     for (int i = 0; i < MLRT_TYPE_COUNT; i++)
         if (strcmp(mlrt_type_name((MlrtType)i), type_def(type)->name) == 0)
@@ -51,7 +51,7 @@ static int bind_of(const Ports *ports, Size size)
 
 static void add_port(Ports *ports, const char *name, const Type *type)
 {
-    MlrtSlot port = {.name = name, .type = runtime_type(type->dtype), .rank = type->shape.rank};
+    MlrtSlot port = {.name = name, .type = ports_type(type->dtype), .rank = type->shape.rank};
     Text shape = {.arena = ports->cx->arena};
     text_add(&shape, "(");
     for (int i = 0; i < type->shape.rank; i++) {

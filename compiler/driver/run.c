@@ -125,9 +125,16 @@ static ExitCode run_ports(Running *r, MlrtSlots *ports)
     MlrtError error = {0};
     MlrtObject object = r->ports.object;
     const char *const *words = command->operands.at + 1;
-    MlrtStatus status = mlrt_slots_match(&object, ports, command->operands.count - 1, words, &error);
-    if (status == MLRT_OK)
-        status = mlrt_slots_read(&object, ports, &error);
+    MlrtStatus status = MLRT_OK;
+    if (command->samples.given && command->operands.count > 1)
+        return fail_usage(command, MESSAGE_E0617, command->operands.at[1], "--samples gives all inputs");
+    if (command->samples.given && !samples_read(command, r->model, &r->ports, ports, command->samples.text))
+        return EXIT_INPUT;
+    if (!command->samples.given) {
+        status = mlrt_slots_match(&object, ports, command->operands.count - 1, words, &error);
+        if (status == MLRT_OK)
+            status = mlrt_slots_read(&object, ports, &error);
+    }
     if (status != MLRT_OK)
         return fail_runtime(command, &error);
     time_note(command, "read the inputs");

@@ -175,6 +175,27 @@ printf '1,2,3,1,2,3\n4,5,6,4,5,6\n' >t.csv                # T follows from the c
 try 0 "" run two.net t.csv b.npy k.npy --out from_columns
 expect "T from columns" test -s from_columns/output_0.npy
 
+# Samples, as the data section reads them: the very numbers that the training program predicts.
+./conv-train --predict d.csv --weights conv.safetensors --out predicted.csv >out.txt 2>err.txt || fail "--predict"
+for how in "" --interpret; do
+    rm -rf samples
+    # shellcheck disable=SC2086
+    try 0 "" run conv.net --samples d.csv --weights conv.safetensors --out samples $how
+    "$npy" csv samples.csv samples/output_0.npy
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) keep[i] = $i ~ /^logits/; next }
+             { line = ""; for (i = 1; i <= NF; i++) if (keep[i]) line = line (line == "" ? "" : ",") $i; print line }' predicted.csv >predicted
+    [ -n "$how" ] || { cmp samples.csv predicted >err.txt && pass || fail "--samples and --predict differ"; }
+    mv samples "samples$how.kept"
+done
+expect "--samples: object and interpreter" "$npy" same samples.kept/output_0.npy samples--interpret.kept/output_0.npy 1e-5
+cut -d, -f1-64 d.csv >unlabelled.csv
+try 0 "" run conv.net --samples unlabelled.csv --weights conv.safetensors --out samples
+expect "without labels" cmp samples/output_0.npy samples.kept/output_0.npy
+cut -d, -f1-60 d.csv >few.csv
+try 1 "few.csv has 60 columns, and the net reads column 63" run conv.net --samples few.csv --weights conv.safetensors --out e
+try 1 "two has no data section" run two.net --samples d.csv --out e
+try 2 "--samples gives all inputs" run conv.net x.npy --samples d.csv --weights conv.safetensors --out e
+
 # --- weights ---------------------------------------------------------------------------------------------------------------
 sed 's/conv(image, 4/conv(image, 5/' conv.net >wider.net
 try 1 "conv1.weight: f32(4, 1, 3, 3) in the file, f32[5, 1, 3, 3] in the net" compile wider.net --emit obj --weights conv.safetensors
