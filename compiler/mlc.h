@@ -145,6 +145,8 @@ Expr *expr_parse(Context *cx, const char *formula, const char *const *names, Exp
 Expr *expr_derivative(Context *cx, Expr *formula, int arg);         // d formula / d EXPR_ARG arg, simplified; NULL if zero
 Expr *expr_rewrite(Context *cx, Expr *e, Expr *(*at)(void *context, Expr *e), void *context);    // bottom up; `at` sees every node
 bool  expr_equal(const Expr *a, const Expr *b);
+typedef struct Cost { int cheap, heavy, loads, prims; } Cost;
+void  expr_cost(const Expr *e, Cost *cost);                         // adds what one element costs
 void  expr_print(Text *text, const Expr *e, const char *const *args);    // as expr_parse reads it; args NULL: x0, x1, …
 void  number_print(Text *text, DType type, double number);          // the shortest text that reads back to the same value
 
@@ -250,6 +252,7 @@ struct OpDef {
     // need none. `no_grad` says why there is none.
     void      (*grad)(Builder *b, const Node *node, Value *const *dy, Value **dx);
     const char *no_grad;
+    bool        once;                   // and it should have one: what goes back through it has no derivative itself
     Size      (*flops)(Context *cx, const Node *node);     // NULL: one per element of the output
     const char *precision;              // "any", "f32" (accumulates in f32 at least), …
     const char *quantize;               // policy: "", "int8"
@@ -356,6 +359,14 @@ Value *build_map(Builder *b, const char *formula, int n_in, Value *const *in);  
 Value *build_number(Builder *b, DType type, double number);
 Value *build_sum_to(Builder *b, Value *x, const Shape *shape);      // sums what broadcasting had repeated
 Value *build_reshape(Builder *b, Value *x, const Shape *shape);
+
+// --- Gradients (grad.c): reverse mode on the Graph ------------------------------------------------------------------------------------
+
+// Adds the gradient of the loss by every trainable parameter; false if there is no loss, or after a diagnostic.
+bool   graph_grad(Graph *g);
+// d(sum of y)/dx, of the shape of x, by nodes that are appended. The producers of y are in the graph. NULL: y does not depend
+// on x, or a diagnostic was given (an op on the way has no gradient of its own gradient).
+Value *build_gradient(Builder *b, Value *y, Value *x);
 
 // --- Interpreter (eval.c, eval_loop.c, tensor.c): runs any Graph, as the rows say ------------------------------------------------------------------------
 

@@ -65,37 +65,6 @@ double compute_visits(const Compute *compute)
     return visits;
 }
 
-// --- Costs ------------------------------------------------------------------------------------------------------------------
-
-static bool is_heavy(PrimId prim)
-{
-    switch (prim) {
-    case PRIM_add: case PRIM_sub: case PRIM_mul: case PRIM_neg: case PRIM_abs: case PRIM_min: case PRIM_max:
-    case PRIM_lt: case PRIM_le: case PRIM_gt: case PRIM_ge: case PRIM_eq: case PRIM_ne:
-    case PRIM_and: case PRIM_or: case PRIM_not: case PRIM_select: case PRIM_floor: case PRIM_ceil: case PRIM_round:
-        return false;
-    default:
-        return true;
-    }
-}
-
-static bool divides(PrimId prim) { return prim == PRIM_div || prim == PRIM_floordiv || prim == PRIM_mod; }
-
-// Sums and products of indices are free (they leave the inner loop); a division of one is not.
-void expr_cost(const Expr *e, Cost *cost)
-{
-    if (e->kind == EXPR_PRIM) {
-        bool free = e->type == TYPE_i64 && !divides(e->prim);
-        cost->heavy += !free && is_heavy(e->prim);
-        cost->cheap += !free && !is_heavy(e->prim);
-        cost->prims++;
-    }
-    cost->loads += e->kind == EXPR_LOAD;
-    cost->cheap += e->kind == EXPR_CAST;
-    for (int i = 0; i < e->count; i++)
-        expr_cost(e->operand[i], cost);
-}
-
 // --- Pull forms of nodes ------------------------------------------------------------------------------------------------------
 
 bool op_reshapes(const OpDef *op)

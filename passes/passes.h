@@ -42,7 +42,6 @@ bool pass_expand(Work *work);
 bool pass_simplify(Work *work);
 bool pass_fold(Work *work);
 bool pass_differentiate(Work *work);                    // by grad.c
-bool pass_grad(Graph *graph);                           // grad.c: adds gradients of the loss by the trainable parameters
 bool pass_fuse(Work *work);
 bool pass_lower(Work *work);
 bool pass_join(Work *work);
@@ -99,8 +98,6 @@ Expr   *compute_at(Context *cx, const Compute *compute, Expr *const *index);    
 Expr   *index_plus(Context *cx, Expr *a, Expr *b);
 Expr   *index_times(Context *cx, Expr *a, Size b);
 bool    expr_is_whole(const Expr *e, int64_t whole);
-typedef struct Cost { int cheap, heavy, loads, prims; } Cost;
-void    expr_cost(const Expr *e, Cost *cost);           // of one element
 bool    op_reshapes(const OpDef *op);                   // the elements stay where they are
 
 // --- Loop trees (loops.c) -----------------------------------------------------------------------------------------------------------

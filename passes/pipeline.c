@@ -21,7 +21,7 @@ static const PassOrder orders[] = {
 #undef ORDER
 };
 
-bool pass_differentiate(Work *work) { return pass_grad(work->graph); }
+bool pass_differentiate(Work *work) { return graph_grad(work->graph); }
 
 const PassDef *pass_at(int i) { return i >= 0 && i < COUNT(passes) ? &passes[i] : NULL; }
 

@@ -292,7 +292,7 @@ static void tile_grad_compute(Context *cx, const Node *node, int output, Compute
 
 const OpDef op_tile_grad = {
     .name = "tile_grad", .brief = "sums what tile has repeated", .inputs = "dy: float", .outputs = "dx", .traits = OP_INTERNAL, .attrs = {TILE_REPEATS},
-    .shape = tile_grad_shape, .compute = tile_grad_compute, .no_grad = "it is a gradient itself", .along = "mixes", .precision = "f32", .cases = CASES("dy: f32[4,3]; repeats = [2, 1]"),
+    .shape = tile_grad_shape, .compute = tile_grad_compute, .no_grad = "it is a gradient itself", .once = true, .along = "mixes", .precision = "f32", .cases = CASES("dy: f32[4,3]; repeats = [2, 1]"),
 };
 
 // --- slice, unslice, flip -----------------------------------------------------------------------------------------------------------
@@ -806,7 +806,7 @@ static Loop *pad_grad_lower(Context *cx, const Node *node)
 
 const OpDef op_pad_grad = {
     .name = "pad_grad", .brief = "sums what pad has repeated", .inputs = "dy: float", .outputs = "dx", .traits = OP_INTERNAL, .attrs = {PAD_ATTRS}, .shape = pad_grad_shape, .lower = pad_grad_lower,
-    .no_grad = "it is a gradient itself", .along = "mixes", .precision = "f32", .cases = CASES("dy: f32[2,6]; pads = [0, 1, 0, 2]; mode = edge"),
+    .no_grad = "it is a gradient itself", .once = true, .along = "mixes", .precision = "f32", .cases = CASES("dy: f32[2,6]; pads = [0, 1, 0, 2]; mode = edge"),
 };
 
 // --- triangular -------------------------------------------------------------------------------------------------------------------------

@@ -183,7 +183,7 @@ static void maxpool_grad_compute(Context *cx, const Node *node, int output, Comp
 const OpDef op_maxpool_grad = {
     .name = "maxpool_grad", .brief = "puts dy back to where the maxima were", .inputs = "place: int, dy: float", .outputs = "dx", .traits = OP_INTERNAL,
     .attrs = {{.name = "shape", .kind = ATTR_SIZES, .brief = "of x"}, POOL_ATTRS, DILATION_ATTR}, .shape = pool_grad_shape, .compute = maxpool_grad_compute,
-    .no_grad = "it is a gradient itself", .along = "mixes", .precision = "f32", .cases = CASES("place: u8[1,1,2,2] in 0 3; dy: f32[1,1,2,2]; shape = [1, 1, 4, 4]; kernel = 2"),
+    .no_grad = "it is a gradient itself", .once = true, .along = "mixes", .precision = "f32", .cases = CASES("place: u8[1,1,2,2] in 0 3; dy: f32[1,1,2,2]; shape = [1, 1, 4, 4]; kernel = 2"),
 };
 
 // --- avgpool --------------------------------------------------------------------------------------------------------------------

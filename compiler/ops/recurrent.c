@@ -279,7 +279,7 @@ static Loop *lstm_scan_grad_lower(Context *cx, const Node *node)
 
 const OpDef op_lstm_scan_grad = {
     .name = "lstm_scan_grad", .brief = "the gradient of lstm_scan: of its sums, of its first state, of its first cell", .inputs = "turned: float, gates: float, c: float, cell: float?, lengths: int?, dy: float?, dcell: float?",
-    .outputs = "dx, dstart, dcell", .attrs = {REVERSE}, .shape = lstm_scan_grad_shape, .lower = lstm_scan_grad_lower, .no_grad = "it is a gradient itself", .traits = OP_INTERNAL, .along = "mixes", .precision = "f32",
+    .outputs = "dx, dstart, dcell", .attrs = {REVERSE}, .shape = lstm_scan_grad_shape, .lower = lstm_scan_grad_lower, .no_grad = "it is a gradient itself", .once = true, .traits = OP_INTERNAL, .along = "mixes", .precision = "f32",
     .cases = CASES("turned: f32[8,2]; gates: f32[N,4,8]; c: f32[N,4,2]; dy: f32[N,4,2]", "turned: f32[4,1]; gates: f32[2,3,4]; c: f32[2,3,1]; lengths: i32[2] in 0 3; dcell: f32[2,3,1]; reverse = true"),
 };
 
@@ -377,7 +377,7 @@ static Loop *gru_scan_grad_lower(Context *cx, const Node *node)
 
 const OpDef op_gru_scan_grad = {
     .name = "gru_scan_grad", .brief = "the gradient of gru_scan: of x, of the sums over the state, of the first state", .inputs = "turned: float, gates: float, x: float, start: float?, lengths: int?, dy: float",
-    .outputs = "dx, ds, dstart", .attrs = {REVERSE}, .shape = gru_scan_grad_shape, .lower = gru_scan_grad_lower, .no_grad = "it is a gradient itself", .traits = OP_INTERNAL, .along = "mixes", .precision = "f32",
+    .outputs = "dx, ds, dstart", .attrs = {REVERSE}, .shape = gru_scan_grad_shape, .lower = gru_scan_grad_lower, .no_grad = "it is a gradient itself", .once = true, .traits = OP_INTERNAL, .along = "mixes", .precision = "f32",
     .cases = CASES("turned: f32[6,2]; gates: f32[N,4,8]; x: f32[N,4,2]; dy: f32[N,4,2]", "turned: f32[3,1]; gates: f32[2,3,4]; x: f32[2,3,1]; lengths: i32[2] in 0 3; dy: f32[2,3,1]; reverse = true"),
 };
 
@@ -445,7 +445,7 @@ static Loop *rnn_scan_grad_lower(Context *cx, const Node *node)
 
 const OpDef op_rnn_scan_grad = {
     .name = "rnn_scan_grad", .brief = "the gradient of rnn_scan: of its sums and of its first state", .inputs = "turned: float, y: float, lengths: int?, dy: float", .outputs = "dx, dstart", .attrs = {REVERSE, ACTIVATION_ATTR},
-    .shape = rnn_scan_grad_shape, .lower = rnn_scan_grad_lower, .no_grad = "it is a gradient itself", .traits = OP_INTERNAL, .along = "mixes", .precision = "f32",
+    .shape = rnn_scan_grad_shape, .lower = rnn_scan_grad_lower, .no_grad = "it is a gradient itself", .once = true, .traits = OP_INTERNAL, .along = "mixes", .precision = "f32",
     .cases = CASES("turned: f32[2,2]; y: f32[N,4,2]; dy: f32[N,4,2]", "turned: f32[1,1]; y: f32[2,3,1]; lengths: i32[2] in 0 3; dy: f32[2,3,1]; reverse = true; activation = relu"),
 };
 
@@ -529,7 +529,7 @@ static void last_state_grad_compute(Context *cx, const Node *node, int output, C
 
 const OpDef op_last_state_grad = {
     .name = "last_state_grad", .brief = "zeros, and dy at each sample's last step", .inputs = "dy: float, lengths: int?", .outputs = "dx", .attrs = {{.name = "steps", .kind = ATTR_SIZES, .brief = "how many there are"}, REVERSE},
-    .shape = last_state_grad_shape, .compute = last_state_grad_compute, .no_grad = "it is a gradient itself", .traits = OP_INTERNAL, .along = "mixes", .precision = "any", .cases = CASES("dy: f32[2,3]; lengths: i32[2] in 0 4; steps = 4"),
+    .shape = last_state_grad_shape, .compute = last_state_grad_compute, .no_grad = "it is a gradient itself", .once = true, .traits = OP_INTERNAL, .along = "mixes", .precision = "any", .cases = CASES("dy: f32[2,3]; lengths: i32[2] in 0 4; steps = 4"),
 };
 
 // --- whole nets -------------------------------------------------------------------------------------------------------------------------

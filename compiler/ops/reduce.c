@@ -192,7 +192,7 @@ static void prod_others_compute(Context *cx, const Node *node, int output, Compu
 
 const OpDef op_prod_others = {
     .name = "prod_others", .brief = "for each element, the product of the others along axes", .inputs = "x: any", .outputs = "y", .traits = OP_INTERNAL, .attrs = {REDUCE_ATTRS},
-    .shape = same_shape, .compute = prod_others_compute, .no_grad = "it is a gradient itself", ALONG, .precision = "f32", .cases = CASES("x: f32[2,3]; axis = 1", "x: f32[4]"),
+    .shape = same_shape, .compute = prod_others_compute, .no_grad = "it is a gradient itself", .once = true, ALONG, .precision = "f32", .cases = CASES("x: f32[2,3]; axis = 1", "x: f32[4]"),
 };
 
 // --- max, min -----------------------------------------------------------------------------------------------------------------------

@@ -102,7 +102,7 @@ static void differentiate(Batch *b)
     pass_expand(&work);
     for (int i = 0; i < b->outputs.count; i++)
         b->outputs.at[i].value = b->g->outputs.at[i].value;
-    pass_grad(b->g);
+    graph_grad(b->g);
     for (int i = 0; i < b->g->gradients.count; i++) {
         const Param *param = b->g->gradients.at[i].param;
         note_output(b, b->g->gradients.at[i].value, op_find(param->op->name), param->path);

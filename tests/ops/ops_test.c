@@ -124,7 +124,7 @@ static double check_gradient(const OpDef *op, const char *text, bool training, i
     if (case_open(&c, op, text, training) && type_is_float(c.out[0]->type.dtype)) {
         add_loss(&c);
         write_out(&c, false);
-        pass_grad(c.g);
+        graph_grad(c.g);
         graph_verify(c.g);
         c.g->stage = STAGE_DIFFERENTIATED;
         Work work = {.cx = c.cx, .graph = c.g, .batch = N};
@@ -162,6 +162,8 @@ static void check_row(const OpDef *op, FILE *table)
 {
     double most = 0;
     int inputs = 0;
+    if (strcmp(op->name, "gradient") == 0)              // needs an input that is made from the other: tests/unit/gradient.c
+        return;
     if (op->cases == NULL || op->cases[0] == NULL) {
         fail(op->name, "", "the row has no cases");
         return;

@@ -99,7 +99,7 @@ static void test_fold_sizes(void)
     g->loss = build1(&b, "mean", build2(&b, "mul", x, graph_param(g, &param), ""), "");
     Work work = {.cx = &cx, .graph = g};
     pass_expand(&work);
-    expect(pass_grad(g) && g->gradients.count == 1, "the mean has a gradient");
+    expect(graph_grad(g) && g->gradients.count == 1, "the mean has a gradient");
     pass_expand(&work);
     pass_fold(&work);
     int constants = 0;

@@ -5,44 +5,56 @@
 // that hold a costly part already computed take it from the result (tanh' = 1 - y y). Values used several times collect
 // their parts in the reverse order of the nodes: a fixed order, so the same bits every time. Gradients are built without
 // care for sums of nothing and dead ends; simplify comes after.
-#include "passes.h"
-
+//
+// The op `gradient` uses the same sweep in the middle of a graph; gradients are nodes like others, so it can be used again.
 #include <string.h>
 
-#include "../compiler/ops/op.h"
+#include "mlc.h"
+#include "ops/op.h"
 
 typedef struct Grad {
     Context *cx;
     Graph   *g;
     int      values;                    // of the forward graph; ids beyond it are gradients
-    bool    *wanted;                    // by Value id: a trainable parameter is behind it
+    int      nodes;                     // of the forward graph
+    Phase    phase;                     // of the nodes that are made
+    bool    *wanted;                    // by Value id: what gradients are asked for is behind it
     Value  **of;                        // by Value id: the gradient collected so far, or NULL
 } Grad;
 
 // --- What needs a gradient --------------------------------------------------------------------------------------------------
 
-static bool passes_on(const Node *node) { return node->op->no_grad == NULL; }
-
-static void mark_wanted(Grad *s)
+static Grad grad_new(Graph *g, Phase phase)
 {
-    for (int i = 0; i < s->values; i++) {
-        const Value *v = s->g->values.at[i];
-        s->wanted[i] = v->kind == VALUE_PARAM && v->param->trainable && type_is_float(v->type.dtype);
-    }
-    for (int i = 0; i < s->g->nodes.count; i++) {
+    Grad s = {.cx = g->cx, .g = g, .values = g->values.count, .nodes = g->nodes.count, .phase = phase};
+    s.wanted = NEW_ARRAY(g->cx->arena, bool, s.values);
+    s.of = NEW_ARRAY(g->cx->arena, Value *, s.values);
+    return s;
+}
+
+static bool is_behind(const Grad *s, const Node *node)
+{
+    for (int k = 0; k < node->n_in; k++)
+        if (node->in[k] != NULL && s->wanted[node->in[k]->id])
+            return true;
+    return false;
+}
+
+// Goes from the values that are wanted already to what is made from them.
+static void spread_wanted(Grad *s)
+{
+    for (int i = 0; i < s->nodes; i++) {
         const Node *node = s->g->nodes.at[i];
-        bool behind = false;
-        for (int k = 0; k < node->n_in; k++)
-            behind |= node->in[k] != NULL && s->wanted[node->in[k]->id];
+        bool passes = is_behind(s, node) && (node->op->no_grad == NULL || node->op->once);
         for (int k = 0; k < node->n_out; k++)
-            s->wanted[node->out[k]->id] = behind && passes_on(node) && type_is_float(node->out[k]->type.dtype);
+            s->wanted[node->out[k]->id] |= passes && type_is_float(node->out[k]->type.dtype);
     }
 }
 
 // A maxpool that will be asked for its gradient remembers the places of its maxima.
 static void remember_places(Grad *s)
 {
-    for (int i = 0; i < s->g->nodes.count; i++) {
+    for (int i = 0; i < s->nodes; i++) {
         Node *node = s->g->nodes.at[i];
         if (strcmp(node->op->name, "maxpool") != 0 || !s->wanted[node->out[0]->id])
             continue;
@@ -60,35 +72,12 @@ static void remember_places(Grad *s)
 
 // --- Formulas ---------------------------------------------------------------------------------------------------------------
 
-static bool same_expr(const Expr *a, const Expr *b)
-{
-    if (a == b)
-        return true;
-    if (a->kind != b->kind || a->type != b->type || a->prim != b->prim || a->arg != b->arg || a->var != b->var || a->count != b->count || a->whole != b->whole)
-        return false;
-    if (a->kind != EXPR_ARG && a->kind != EXPR_PRIM && a->kind != EXPR_NUMBER && a->kind != EXPR_CAST)
-        return false;
-    if (a->kind == EXPR_NUMBER && memcmp(&a->number, &b->number, sizeof a->number) != 0)
-        return false;
-    for (int i = 0; i < a->count; i++)
-        if (!same_expr(a->operand[i], b->operand[i]))
-            return false;
-    return true;
-}
-
-static Expr *argument(Context *cx, DType type, int arg)
-{
-    Expr *e = NEW(cx->arena, Expr);
-    *e = (Expr){.kind = EXPR_ARG, .type = type, .arg = arg};
-    return e;
-}
-
 typedef struct Known { const Expr *formula; Expr *result; } Known;
 
 static Expr *take_known(void *context, Expr *e)
 {
     const Known *known = context;
-    return same_expr(e, known->formula) ? known->result : e;
+    return expr_equal(e, known->formula) ? known->result : e;
 }
 
 static bool is_number(const Expr *e, double x) { return e->kind == EXPR_NUMBER && e->number == x; }
@@ -121,7 +110,7 @@ static Expr *renumber(void *context, Expr *e)
         used->place[at] = e->arg;
         used->in[used->count++] = used->from[e->arg];
     }
-    return argument(used->cx, e->type, at);
+    return expr_arg(used->cx, e->type, at);
 }
 
 static Value *map_of(Builder *b, Expr *formula, Value *const *from)
@@ -142,13 +131,13 @@ static Value *formula_part(Builder *b, const Node *node, Expr *formula, int i, V
     memcpy(from, node->in, sizeof(Value *) * (size_t)node->n_in);
     from[result] = node->out[0];
     from[given] = dy;
-    Expr *d = expr_derivative(cx, formula, i), *g = argument(cx, dy->type.dtype, given);
+    Expr *d = expr_derivative(cx, formula, i), *g = expr_arg(cx, dy->type.dtype, given);
     if (d == NULL)
         return NULL;
     Cost cost = {0};
     expr_cost(formula, &cost);
     if (cost.heavy > 0)
-        d = expr_rewrite(cx, d, take_known, &(Known){formula, argument(cx, node->out[0]->type.dtype, result)});
+        d = expr_rewrite(cx, d, take_known, &(Known){formula, expr_arg(cx, node->out[0]->type.dtype, result)});
     Expr *part = scaled(cx, g, d);
     if (part == NULL)
         return NULL;
@@ -190,7 +179,11 @@ static void go_back(Grad *s, const Node *node)
     }
     if (!reached || !asked)
         return;
-    Builder b = {.cx = s->cx, .graph = s->g, .scope = node->scope, .place = node->place, .phase = PHASE_BACKWARD, .training = s->g->training};
+    if (node->op->once) {
+        diag_report(s->cx->diag, node->place, MESSAGE_E0321, node->op->name, node->op->no_grad);
+        return;
+    }
+    Builder b = {.cx = s->cx, .graph = s->g, .scope = node->scope, .place = node->place, .phase = s->phase, .training = s->g->training};
     if (node->op->grad == NULL)
         formula_grad(s, &b, node, dy[0], dx);
     else if (dy[0] != NULL || node->op->traits & OP_MANY)       // of others, further results (statistics, places) carry none
@@ -209,23 +202,44 @@ static Value *zeros(Graph *g, const Type *type)
     return graph_const(g, *type, tensor_new(g->cx->arena, type->dtype, type->shape.rank, dim)->data);
 }
 
-bool pass_grad(Graph *g)
+// From the last node back, with what `of` holds already.
+static void sweep(Grad *s)
 {
-    Grad s = {.cx = g->cx, .g = g, .values = g->values.count};
+    remember_places(s);
+    for (int i = s->nodes; i-- > 0;)
+        go_back(s, s->g->nodes.at[i]);
+}
+
+bool graph_grad(Graph *g)
+{
     if (g->loss == NULL)
         return false;
-    s.wanted = NEW_ARRAY(g->cx->arena, bool, s.values);
-    s.of = NEW_ARRAY(g->cx->arena, Value *, s.values);
-    mark_wanted(&s);
-    remember_places(&s);
+    Grad s = grad_new(g, PHASE_BACKWARD);
+    int errors = g->cx->diag->errors;
+    for (int i = 0; i < s.values; i++) {
+        const Value *v = g->values.at[i];
+        s.wanted[i] = v->kind == VALUE_PARAM && v->param->trainable && type_is_float(v->type.dtype);
+    }
+    spread_wanted(&s);
     Builder b = {.cx = g->cx, .graph = g, .scope = "loss", .place = g->loss->place, .phase = PHASE_BACKWARD, .training = g->training};
     s.of[g->loss->id] = build_number(&b, g->loss->type.dtype, 1);
-    for (int i = g->nodes.count - 1; i >= 0; i--)
-        go_back(&s, g->nodes.at[i]);
+    sweep(&s);
     for (int i = 0; i < s.values; i++) {
         Value *v = g->values.at[i];
         if (v->kind == VALUE_PARAM && s.wanted[i])
             LIST_ADD(g->cx->arena, g->gradients, ((Gradient){v->param, s.of[i] != NULL ? s.of[i] : zeros(g, &v->type)}));
     }
-    return true;
+    return g->cx->diag->errors == errors;
+}
+
+Value *build_gradient(Builder *b, Value *y, Value *x)
+{
+    Grad s = grad_new(b->graph, b->phase);
+    s.wanted[x->id] = true;
+    spread_wanted(&s);
+    if (!s.wanted[y->id])
+        return NULL;
+    s.of[y->id] = build_repeat_to(b, build_number(b, y->type.dtype, 1), &y->type.shape);
+    sweep(&s);
+    return s.of[x->id];
 }
