@@ -194,12 +194,12 @@ static void go_back(Grad *s, const Node *node)
 }
 
 // A parameter that the loss does not depend on: zeros.
-static Value *zeros(Graph *g, const Type *type)
+static Value *zeros(Builder *b, const Type *type)
 {
-    int64_t dim[RANK_MAX];
-    for (int i = 0; i < type->shape.rank; i++)
-        dim[i] = size_value(type->shape.dim[i]);
-    return graph_const(g, *type, tensor_new(g->cx->arena, type->dtype, type->shape.rank, dim)->data);
+    OpCall call = call_new(b, "zeros", 0, NULL);
+    call_sizes(&call, "shape", type->shape.rank, type->shape.dim);
+    call_type(&call, "type", type->dtype);
+    return op_build(b, &call);
 }
 
 // From the last node back, with what `of` holds already.
@@ -227,7 +227,7 @@ bool graph_grad(Graph *g)
     for (int i = 0; i < s.values; i++) {
         Value *v = g->values.at[i];
         if (v->kind == VALUE_PARAM && s.wanted[i])
-            LIST_ADD(g->cx->arena, g->gradients, ((Gradient){v->param, s.of[i] != NULL ? s.of[i] : zeros(g, &v->type)}));
+            LIST_ADD(g->cx->arena, g->gradients, ((Gradient){v->param, s.of[i] != NULL ? s.of[i] : zeros(&b, &v->type)}));
     }
     return g->cx->diag->errors == errors;
 }

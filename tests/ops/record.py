@@ -464,6 +464,66 @@ ANSWERS.update({
 })
 
 
+def reduced(each, a):
+    return each.mean() if a.reduce == "mean" else each.sum() if a.reduce == "sum" else each
+
+
+def last(t, a):
+    return t.movedim(a.axis, -1)
+
+
+ANSWERS.update({
+    "bce": lambda i, a: F.binary_cross_entropy(i.y, i.t, reduction=a.reduce),
+    "focal": lambda i, a: torchvision.ops.sigmoid_focal_loss(i.y, i.t, alpha=float(a.alpha), gamma=float(a.gamma), reduction=a.reduce),
+    "kl_divergence": lambda i, a: reduced(F.kl_div(i.logp, i.t, reduction="none").sum(a.axis), a),
+    "cosine_similarity": lambda i, a: F.cosine_similarity(i.x, i.y, a.axis, float(a.eps)),
+    "cosine_embedding": lambda i, a: reduced(F.cosine_embedding_loss(last(i.x, a).reshape(-1, i.x.shape[a.axis]), last(i.y, a).reshape(-1, i.x.shape[a.axis]), torch.where(i.t > 0, 1.0, -1.0).flatten(), float(a.margin), reduction="none").reshape(i.t.shape), a),
+    "triplet": lambda i, a: reduced(F.triplet_margin_loss(last(i.x, a), last(i.positive, a), last(i.negative, a), float(a.margin), reduction="none"), a),
+})
+
+
+def texts(t):
+    return [[int(c) for c in row[:(row.tolist() + [-1]).index(-1)]] for row in t]
+
+
+def ctc(i, a):
+    rows = texts(i.truth)
+    n, t = i.logits.shape[:2]
+    lengths = i.lengths.long() if i.lengths is not None else torch.full((n,), t)
+    flat, sizes = torch.tensor([c for r in rows for c in r], dtype=torch.int64), torch.tensor([len(r) for r in rows])
+    each = torch.stack([F.ctc_loss(i.logits[k:k + 1].log_softmax(-1).transpose(0, 1), torch.tensor([rows[k]], dtype=torch.int64), lengths[k:k + 1], sizes[k:k + 1], blank=a.blank, reduction="none")[0] for k in range(n)])
+    if a.reduce == "mean":
+        return (each / sizes.clamp(min=1)).mean()
+    return each.sum() if a.reduce == "sum" else each
+
+
+def ctc_decode(i, a):
+    n, t = i.x.shape[:2]
+    out = torch.full((n, t), -1)
+    for k in range(n):
+        best = i.x[k, :(int(i.lengths[k]) if i.lengths is not None else t)].argmax(-1).tolist()
+        text = [c for j, c in enumerate(best) if c != a.blank and (j == 0 or c != best[j - 1])]
+        out[k, :len(text)] = torch.tensor(text, dtype=torch.int64)
+    return out
+
+
+def edits(x, y):
+    row = list(range(len(y) + 1))
+    for p, a in enumerate(x):
+        new = [p + 1]
+        for q, b in enumerate(y):
+            new.append(min(row[q] + (a != b), row[q + 1] + 1, new[q] + 1))
+        row = new
+    return row[-1]
+
+
+ANSWERS.update({
+    "ctc": ctc,
+    "ctc_decode": ctc_decode,
+    "character_error": lambda i, a: torch.tensor([edits(x, y) / max(len(y), 1) for x, y in zip(texts(i.x), texts(i.truth))]).mean(),
+})
+
+
 def top_classes(i, a):
     return i.logits.movedim(a.axis, -1)
 
