@@ -23,12 +23,13 @@ extern char **environ;
 
 // --- Home ------------------------------------------------------------------------------------------------------------
 
-typedef struct Layout { const char *library, *headers; } Layout;        // from the folder of mlc, or from MLC_HOME
+typedef struct Layout { const char *library, *headers; bool by_name; } Layout;   // by_name: from MLC_HOME, else from the folder of mlc
 
 static const Layout layouts[] = {
-    {"../lib/mlc/libmlrt.a", "../include/mlc"},         // installed: from bin
-    {"libmlrt.a", "include/mlc"},                       // a build folder
-    {"lib/mlc/libmlrt.a", "include/mlc"},               // MLC_HOME is a prefix
+    {"../lib/mlc/libmlrt.a", "../include/mlc", false},  // installed: mlc is in bin
+    {"libmlrt.a", "include/mlc", false},                // a build folder
+    {"lib/mlc/libmlrt.a", "include/mlc", true},         // where it was installed to
+    {"libmlrt.a", "include/mlc", true},
 };
 
 static const char *own_folder(Command *command)
@@ -47,12 +48,15 @@ bool home_find(Command *command, Home *home)
     Arena *arena = command->cx.arena;
     const char *from = getenv("MLC_HOME");
     Text tried = {.arena = arena};
-    from = from != NULL && *from ? from : own_folder(command);
+    bool by_name = from != NULL && *from;
+    from = by_name ? from : own_folder(command);
     for (int i = 0; from != NULL && i < COUNT(layouts); i++) {
+        if (layouts[i].by_name != by_name)
+            continue;
         *home = (Home){arena_printf(arena, "%s/%s", from, layouts[i].library), arena_printf(arena, "%s/%s", from, layouts[i].headers)};
         char *library = realpath(home->library, NULL), *headers = realpath(home->headers, NULL);
         bool there = library != NULL && headers != NULL && access(arena_printf(arena, "%s/mlrt.h", headers), R_OK) == 0;
-        text_add(&tried, "%s%s", i > 0 ? ", " : "", home->library);
+        text_add(&tried, "%s%s", tried.length > 0 ? ", " : "", home->library);
         if (there)
             *home = (Home){arena_printf(arena, "%s", library), arena_printf(arena, "%s", headers)};
         free(library);

@@ -50,7 +50,7 @@ wait_until() { # a condition, at most 5 seconds
     return 1
 }
 # shellcheck disable=SC2016
-compiler 'echo half >"$result"; echo more >left-over.s; mkdir deep; echo x >deep/x; touch '"$work"'/started; sleep 97.31'
+compiler 'echo half >"$result"; echo more >left-over.s; mkdir deep; echo x >deep/x; sleep 97 & echo $! >'"$work"'/pid; touch '"$work"'/started; wait'
 for signal in KILL TERM INT HUP QUIT; do
     rm -f started
     env --default-signal=INT,QUIT "$mlc" compile two.net -o out/two.o --cc "$work/cc.sh" >out.txt 2>err.txt &
@@ -59,7 +59,7 @@ for signal in KILL TERM INT HUP QUIT; do
     kill -$signal $child
     wait $child 2>/dev/null
     wait_until '[ -z "$(ls -A tmp)" ] && ! ls -A out | grep -q tmp-' && pass || fail "SIG$signal leaves $(ls -A tmp out | tr '\n' ' ')"
-    wait_until '! pgrep -f "sleep 97.31" >/dev/null' && pass || fail "SIG$signal leaves the C compiler running"
+    wait_until '! kill -0 "$(cat pid)" 2>/dev/null' && pass || fail "SIG$signal leaves the C compiler running"
     as_before && pass || fail "SIG$signal harms the old result"
 done
 ulimit -c 0
