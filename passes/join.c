@@ -69,9 +69,8 @@ static bool may_join(const Program *p, const Kernel *a, const Kernel *b)
 
 // --- How ------------------------------------------------------------------------------------------------------------------------
 
-typedef struct Renumber { Context *cx; int from, to, shift; } Renumber;     // variable `from` is `to`, all others move
-
-static int renumbered(const Renumber *r, int var) { return var == r->from ? r->to : var + r->shift; }
+// Loop variables and locals get other numbers: map[old] is the new one.
+typedef struct Renumber { Context *cx; int *map; } Renumber;
 
 static Expr *renumber_expr(void *context, Expr *e)
 {
@@ -79,16 +78,22 @@ static Expr *renumber_expr(void *context, Expr *e)
     if (e->kind != EXPR_INDEX && e->kind != EXPR_LOCAL)
         return e;
     Expr *copy = arena_copy(r->cx->arena, e, sizeof *e);
-    copy->var = e->kind == EXPR_INDEX ? renumbered(r, e->var) : e->var + r->shift;
+    copy->var = r->map[e->var];
     return copy;
 }
 
 static Expr *renumber(Renumber *r, Expr *e) { return e != NULL ? expr_rewrite(r->cx, e, renumber_expr, r) : NULL; }
 
+static bool has_var(const Loop *loop)
+{
+    bool local = loop->kind == LOOP_LET || loop->kind == LOOP_ACCUMULATOR;
+    return loop->kind == LOOP_FOR || local || (loop->kind == LOOP_UPDATE && loop->target == NULL);
+}
+
 static Loop *renumber_loops(Renumber *r, const Loop *loop)
 {
     Loop *copy = arena_copy(r->cx->arena, loop, sizeof *loop);
-    copy->var = loop->kind == LOOP_FOR ? renumbered(r, loop->var) : loop->var + r->shift;
+    copy->var = has_var(loop) ? r->map[loop->var] : 0;
     copy->from = renumber(r, loop->from);
     copy->to = renumber(r, loop->to);
     copy->value = renumber(r, loop->value);
@@ -103,11 +108,41 @@ static Loop *renumber_loops(Renumber *r, const Loop *loop)
 
 static int largest_var(const Loop *loop)
 {
-    int most = loop->var;
+    int most = has_var(loop) ? loop->var : 0;
     for (int i = 0; i < loop->body.count; i++)
         most = largest_var(loop->body.at[i]) > most ? largest_var(loop->body.at[i]) : most;
     int other = loop->other != NULL ? largest_var(loop->other) : 0;
     return other > most ? other : most;
+}
+
+// Numbers from 0 in the order in which variables are declared, `next` on.
+static int number_vars(const Loop *loop, int *map, int next)
+{
+    if (has_var(loop) && map[loop->var] < 0)
+        map[loop->var] = next++;
+    for (int i = 0; i < loop->body.count; i++)
+        next = number_vars(loop->body.at[i], map, next);
+    return loop->other != NULL ? number_vars(loop->other, map, next) : next;
+}
+
+static Loop *number_from_zero(Context *cx, const Loop *loop)
+{
+    int count = largest_var(loop) + 1;
+    Renumber r = {cx, NEW_ARRAY(cx->arena, int, count)};
+    for (int i = 0; i < count; i++)
+        r.map[i] = -1;
+    number_vars(loop, r.map, 0);
+    return renumber_loops(&r, loop);
+}
+
+// The loops of b with a's variable for the rows, and numbers of their own for all others.
+static Loop *number_behind(Context *cx, const Loop *b, const Loop *a)
+{
+    int count = largest_var(b) + 1, shift = largest_var(a) + 1;
+    Renumber r = {cx, NEW_ARRAY(cx->arena, int, count)};
+    for (int i = 0; i < count; i++)
+        r.map[i] = i == b->var ? a->var : i + shift;
+    return renumber_loops(&r, b);
 }
 
 #define ADD_MISSING(arena, list, value) do {                    \
@@ -121,12 +156,12 @@ static int largest_var(const Loop *loop)
 // b goes to the end of each row of a; the whole has b's name.
 static void join(Context *cx, Kernel *a, const Kernel *b)
 {
-    Renumber r = {cx, b->loops->var, a->loops->var, largest_var(a->loops) + 1};
-    Loop *more = renumber_loops(&r, b->loops);
+    Loop *more = number_behind(cx, b->loops, a->loops);
     bool simple = a->loops->mark == AXIS_VECTOR && b->loops->mark == AXIS_VECTOR;
     a->loops->mark = simple ? AXIS_VECTOR : AXIS_SERIAL;
     for (int i = 0; i < more->body.count; i++)
         loop_add(cx, a->loops, more->body.at[i]);
+    a->loops = number_from_zero(cx, a->loops);
     for (int i = 0; i < b->nodes.count; i++)
         ADD_MISSING(cx->arena, a->nodes, b->nodes.at[i]);
     for (int i = 0; i < b->reads.count; i++)
@@ -145,6 +180,8 @@ bool pass_join(Work *work)
     int count = 0, before = p->steps.count;
     for (int i = 0; i < p->steps.count; i++) {
         Kernel *kernel = p->steps.at[i];
+        if (kernel->loops != NULL)
+            kernel->loops = number_from_zero(work->cx, kernel->loops);
         if (count > 0 && may_join(p, p->steps.at[count - 1], kernel)) {
             join(work->cx, p->steps.at[count - 1], kernel);
             continue;
