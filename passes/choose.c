@@ -2,9 +2,10 @@
 // that fits is taken, and a node that none fits becomes loops. The kernels are for f32.
 #include "choose.h"
 
+#include <math.h>
 #include <string.h>
 
-enum { GEMM_SCRATCH = 8192 };
+enum { GEMM_SCRATCH = 16384, GEMM_PANEL = 32, GEMM_BLOCK = 256 };
 
 static void add_arg(Kernel *kernel, KernelArg arg)
 {
@@ -48,12 +49,15 @@ void add_window(Kernel *kernel, const Window *w)
 // C (m, n) = A B, with A (m, k) or its transpose, B (k, n) or its transpose.
 typedef struct Gemm { Size m, n, k; bool turn_a, turn_b; Value *a, *b, *c, *bias; Size repeat; } Gemm;
 
-// Good numbers are n / 32 columns, or m / 8 rows where there are few columns.
+// Good numbers are n / 32 columns, or m / 8 rows where there are few columns. With few rows and B transposed, a part turns
+// its rows of A (mlk_gemm_turned), which pays for many columns only.
 static int gemm_parts(const Gemm *g)
 {
     double m = size_largest(g->m), n = size_largest(g->n), k = size_largest(g->k);
     double most = n / 32 > m / 8 ? n / 32 : m / 8;
     int parts = parts_for(m * n * k);
+    if (g->turn_b && !g->turn_a && m < n)
+        most = ceil(m / GEMM_PANEL) * ceil(n / GEMM_BLOCK);
     return parts < most ? parts : most < 1 ? 1 : (int)most;
 }
 

@@ -195,19 +195,37 @@ static int64_t chunk_end(const MlrtEngine *e, int part)
     return end < e->model->trainable_count ? end : e->model->trainable_count;
 }
 
-// Eight sums side by side, so that the compiler may use vectors.
+// Compiled for several instruction sets, of which the best is taken when the program starts: all give the same bits.
+// (Sanitizers cannot run the code that chooses.)
+#if defined(__x86_64__) && defined(__linux__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+#define CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define CLONES
+#endif
+
+enum { SUMS = 32 };     // side by side, for vectors
+
+CLONES static double sum_squares(const float *x, int64_t n)
+{
+    double sum[SUMS] = {0};
+    int64_t i = 0;
+    for (; i + SUMS <= n; i += SUMS)
+        for (int k = 0; k < SUMS; k++)
+            sum[k] += (double)x[i + k] * (double)x[i + k];
+    for (; i < n; i++)
+        sum[0] += (double)x[i] * (double)x[i];
+    for (int half = SUMS / 2; half > 0; half /= 2)
+        for (int k = 0; k < half; k++)
+            sum[k] += sum[k + half];
+    return sum[0];
+}
+
 static void squares_part(void *context, int part, int worker)
 {
     MlrtEngine *e = context;
-    double sum[8] = {0};
-    int64_t i = (int64_t)part * CHUNK, end = chunk_end(e, part);
+    int64_t from = (int64_t)part * CHUNK;
     (void)worker;
-    for (; i + 8 <= end; i += 8)
-        for (int k = 0; k < 8; k++)
-            sum[k] += (double)e->grad[i + k] * (double)e->grad[i + k];
-    for (; i < end; i++)
-        sum[0] += (double)e->grad[i] * (double)e->grad[i];
-    e->partial[part] = ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+    e->partial[part] = sum_squares(e->grad + from, chunk_end(e, part) - from);
 }
 
 typedef struct Scale { MlrtEngine *engine; float factor, bound; } Scale;

@@ -4,6 +4,8 @@
 // and broadcasts one element of each row of A, so A may be transposed or strided and is never packed. B is read where it
 // lies; a panel of it (MLK_K_BLOCK rows by MLK_PANEL columns) is copied into the scratch area only if it is transposed,
 // ends inside a vector, or has a row pitch at which its rows would fall into the same lines of the L1 cache.
+// Where B is transposed and C has fewer rows than columns, as in layers with small batches, C' = B' A' is computed
+// instead: then A is what gets turned, which is less, and B's rows are read where they lie.
 //
 // Each element of C is one chain  c = fma(a[p], b[p], c), p = 0, 1, ..., k-1.  Blocking over k stores and reloads the
 // float unchanged, so neither sizes, nor tails, nor the division into parts alter its bits.
@@ -14,7 +16,8 @@
 
 #define MLK_K_BLOCK      256
 #define MLK_PANEL        (2 * MLK_W)
-#define MLK_GEMM_SCRATCH (MLK_K_BLOCK * MLK_PANEL)  // floats for each worker, whatever the sizes
+#define MLK_N_BLOCK      256                              // columns of C that mlk_gemm_turned takes at once
+#define MLK_GEMM_SCRATCH ((MLK_K_BLOCK + MLK_N_BLOCK) * MLK_PANEL)  // floats for each worker, whatever the sizes
 
 // One tile of C and what it is made from. Rows that the tile has too many repeat the last one and are not stored.
 typedef struct MlkTile {
@@ -209,6 +212,51 @@ MLK_FN void mlk_panel_take(MlkTile *panel, const float *b, int64_t b_row, int tr
     }
 }
 
+// A block of C for mlk_gemm_turned: rows i..i+rows-1 (one panel), columns j..j+columns-1 (at most MLK_N_BLOCK).
+typedef struct MlkTurned {
+    int64_t i, rows, j, columns;
+} MlkTurned;
+
+// Where the sums begin: sums[column * MLK_PANEL + row].
+MLK_FN void mlk_turned_start(const MlkTurned *block, const float *c, int64_t c_row, const float *bias, int accumulate,
+                             float *sums)
+{
+    if (accumulate && block->rows < MLK_PANEL)
+        memset(sums, 0, (size_t)(block->columns * MLK_PANEL) * sizeof *sums);
+    if (accumulate)
+        mlk_transpose(block->rows, block->columns, c + block->i * c_row + block->j, c_row, sums, MLK_PANEL);
+    for (int64_t j = 0; !accumulate && bias && j < block->columns; j++) {
+        mlk_store(sums + j * MLK_PANEL, mlk_all(bias[block->j + j]));
+        mlk_store(sums + j * MLK_PANEL + MLK_W, mlk_all(bias[block->j + j]));
+    }
+}
+
+// C (m, n) = start + A B with B given as its rows' transpose, by C' = B' A'. Each element is the same chain.
+MLK_FN void mlk_gemm_turned(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, const float *b, int64_t b_row,
+                            float *c, int64_t c_row, const float *bias, int accumulate, float *scratch, int part, int parts)
+{
+    int64_t panels = (m + MLK_PANEL - 1) / MLK_PANEL, splits = mlk_max_of(1, mlk_min((parts + panels - 1) / panels, n));
+    float *sums = scratch + MLK_K_BLOCK * MLK_PANEL;
+    for (int64_t unit = mlk_share(panels * splits, part, parts); unit < mlk_share(panels * splits, part + 1, parts); unit++) {
+        int64_t end = n * (unit % splits + 1) / splits;
+        MlkTurned t = {.i = unit / splits * MLK_PANEL, .j = n * (unit % splits) / splits};
+        t.rows = mlk_min(m - t.i, MLK_PANEL);
+        for (; t.j < end; t.j += MLK_N_BLOCK) {
+            t.columns = mlk_min(end - t.j, MLK_N_BLOCK);
+            mlk_turned_start(&t, c, c_row, bias, accumulate, sums);
+            for (int64_t k0 = 0; k0 == 0 || k0 < k; k0 += MLK_K_BLOCK) {
+                MlkTile tile = {.k = mlk_min(k - k0, MLK_K_BLOCK), .a = b + t.j * b_row + k0, .a_row = b_row, .a_step = 1,
+                                .b = scratch, .b_row = MLK_PANEL, .start_row = MLK_PANEL, .c = sums, .c_row = MLK_PANEL,
+                                .rows = t.columns, .columns = t.rows <= MLK_W ? MLK_W : MLK_PANEL};
+                tile.start = accumulate || bias || k0 > 0 ? sums : NULL;
+                mlk_pack_transposed(tile.k, t.rows, a + t.i * a_row + k0, a_row, scratch);
+                mlk_panel(&tile);
+            }
+            mlk_transpose(t.columns, t.rows, sums, MLK_PANEL, c + t.i * c_row + t.j, c_row);
+        }
+    }
+}
+
 MLK_FN void mlk_gemm_any(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_step, const float *b,
                          int64_t b_row, int transposed, float *c, int64_t c_row, const float *bias, int accumulate,
                          float *scratch, int part, int parts)
@@ -253,7 +301,10 @@ MLK_FN void mlk_gemm_nt(int64_t m, int64_t n, int64_t k, const float *a, int64_t
                         int64_t b_row, float *c, int64_t c_row, const float *bias, int accumulate, float *scratch,
                         int part, int parts)
 {
-    mlk_gemm_any(m, n, k, a, a_row, a_step, b, b_row, 1, c, c_row, bias, accumulate, scratch, part, parts);
+    if (a_step == 1 && 2 * m >= MLK_W && m < n)
+        mlk_gemm_turned(m, n, k, a, a_row, b, b_row, c, c_row, bias, accumulate, scratch, part, parts);
+    else
+        mlk_gemm_any(m, n, k, a, a_row, a_step, b, b_row, 1, c, c_row, bias, accumulate, scratch, part, parts);
 }
 
 #endif

@@ -4,7 +4,8 @@
 // more than 255 pixels do not fit, see mlk_maxpool2d_fits), so the gradient only puts values back. Padding and ceil mode
 // are the caller's choice of oh and ow; windows are cut off at the image. The first maximum wins and NaN counts as the
 // largest, as in PyTorch. A vector of neighbouring results goes through its windows tap by tap; strides 1 and 2 load it
-// whole where no tap leaves the image.
+// whole where no tap leaves the image. Windows of 2x2 side by side, the usual ones, have loops of their own, with the same
+// results but for the sign of zero.
 #ifndef MLK_POOL_H
 #define MLK_POOL_H
 
@@ -33,19 +34,30 @@ MLK_LEAF void mlk_pool_columns(const MlkPool2d *s, int64_t kx, int64_t *from, in
 typedef int32_t mlk_ints __attribute__((vector_size(4 * MLK_W)));
 typedef uint8_t mlk_bytes __attribute__((vector_size(MLK_W)));
 
+#if MLK_W == 16
+#define MLK_EVEN(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
+#define MLK_ODD(a, b)  __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)
+#define MLK_ZIP_LOW(a, b)  __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define MLK_ZIP_HIGH(a, b) __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#elif MLK_W == 8
+#define MLK_EVEN(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14)
+#define MLK_ODD(a, b)  __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15)
+#define MLK_ZIP_LOW(a, b)  __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define MLK_ZIP_HIGH(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#else
+#define MLK_EVEN(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6)
+#define MLK_ODD(a, b)  __builtin_shufflevector(a, b, 1, 3, 5, 7)
+#define MLK_ZIP_LOW(a, b)  __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define MLK_ZIP_HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#endif
+
 // The even ones of 2 * count - 1 floats (count <= MLK_W), the odd ones between them skipped; nothing beyond is read.
 MLK_LEAF mlk_v mlk_load_even(const float *from, int64_t count)
 {
     int64_t n = 2 * count - 1;
     mlk_v a = n >= MLK_W ? mlk_load(from) : mlk_load_first(from, n);
     mlk_v b = n > MLK_W ? mlk_load_first(from + MLK_W, n - MLK_W) : (mlk_v){0};
-#if MLK_W == 16
-    return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-#elif MLK_W == 8
-    return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14);
-#else
-    return __builtin_shufflevector(a, b, 0, 2, 4, 6);
-#endif
+    return MLK_EVEN(a, b);
 }
 
 // Up to MLK_W neighbouring results, and where their values were found.
@@ -110,15 +122,105 @@ MLK_FN void mlk_maxpool_row(const MlkPool2d *s, const float *plane, int64_t top,
     }
 }
 
+// Windows of 2x2 at stride 2 that lie in the image.
+MLK_LEAF int mlk_pool_pairs(const MlkPool2d *s)
+{
+    int inside = s->pad_top == 0 && s->pad_left == 0 && 2 * s->oh <= s->h && 2 * s->ow <= s->w;
+    return inside && s->kh == 2 && s->kw == 2 && s->stride_h == 2 && s->stride_w == 2 && s->dilation_h == 1 && s->dilation_w == 1;
+}
+
+MLK_LEAF void mlk_pair_add(mlk_v *most, mlk_ints *tap, mlk_v x, int32_t number)
+{
+    mlk_ints take = (x > *most) | ((x != x) & (*most == *most));
+    *most = (mlk_v)(((mlk_ints)x & take) | ((mlk_ints)*most & ~take));
+    *tap = ((number - (mlk_ints){0}) & take) | (*tap & ~take);
+}
+
+// Up to MLK_W windows: floats `from` and `from + w` on; a whole vector of taps may be written where `spare` says so.
+MLK_LEAF void mlk_maxpool_pairs(const float *from, int64_t w, int64_t count, int spare, float *y, uint8_t *at)
+{
+    int64_t low = mlk_min(2 * count, MLK_W), high = 2 * count - low;
+    mlk_v a, b, c, d;
+    if (count == MLK_W) {
+        a = mlk_load(from), b = mlk_load(from + MLK_W), c = mlk_load(from + w), d = mlk_load(from + w + MLK_W);
+    } else {
+        a = mlk_load_first(from, low), b = mlk_load_first(from + MLK_W, high);
+        c = mlk_load_first(from + w, low), d = mlk_load_first(from + w + MLK_W, high);
+    }
+    mlk_v most = MLK_EVEN(a, b);
+    mlk_ints tap = {0};
+    mlk_pair_add(&most, &tap, MLK_ODD(a, b), 1);
+    mlk_pair_add(&most, &tap, MLK_EVEN(c, d), 2);
+    mlk_pair_add(&most, &tap, MLK_ODD(c, d), 3);
+    mlk_bytes taps = __builtin_convertvector(tap, mlk_bytes);
+    if (count == MLK_W)
+        mlk_store(y, most);
+    else
+        mlk_store_first(y, most, count);
+    if (spare)
+        memcpy(at, &taps, sizeof taps);
+    else
+        memcpy(at, &taps, (size_t)count);
+}
+
+// Rows from..end-1 of results. Behind a row there is room for a vector of taps until the last rows.
+MLK_FN void mlk_maxpool_pair_rows(const MlkPool2d *s, const float *x, float *y, uint8_t *at, int64_t from, int64_t end)
+{
+    for (int64_t row = from, plane = from / s->oh, oy = from % s->oh; row < end; row++) {
+        const float *top = x + (plane * s->h + 2 * oy) * s->w;
+        for (int64_t i = 0; i < s->ow; i += MLK_W)
+            mlk_maxpool_pairs(top + 2 * i, s->w, mlk_min(s->ow - i, MLK_W), row * s->ow + i + MLK_W <= end * s->ow,
+                              y + row * s->ow + i, at + row * s->ow + i);
+        oy++;
+        plane += oy == s->oh;
+        oy = oy == s->oh ? 0 : oy;
+    }
+}
+
 // y (planes, oh, ow) = the largest x of each window; at (planes, oh, ow) = ky * kw + kx of it. A window with nothing
 // above -infinity gives its first pixel; one without any pixel -infinity and MLK_POOL_NOWHERE. part of parts: a share of
 // the planes.
 MLK_FN void mlk_maxpool2d(const MlkPool2d *s, const float *x, float *y, uint8_t *at, int part, int parts)
 {
     int64_t row = mlk_share(s->planes, part, parts) * s->oh, end = mlk_share(s->planes, part + 1, parts) * s->oh;
+    if (mlk_pool_pairs(s)) {
+        mlk_maxpool_pair_rows(s, x, y, at, row, end);
+        return;
+    }
     for (; row < end; row++)
         mlk_maxpool_row(s, x + row / s->oh * s->h * s->w, row % s->oh * s->stride_h - s->pad_top, y + row * s->ow,
                         at + row * s->ow);
+}
+
+// One row of dy to the two rows of dx that it comes from.
+MLK_FN void mlk_maxpool_pairs_back(const float *dy, const uint8_t *at, int64_t count, float *top, float *bottom)
+{
+    for (int64_t i = 0; i < count; i += MLK_W) {
+        int64_t n = mlk_min(count - i, MLK_W), low = mlk_min(2 * n, MLK_W), high = 2 * n - low;
+        mlk_bytes bytes = {0};
+        if (n == MLK_W)
+            memcpy(&bytes, at + i, sizeof bytes);
+        else
+            memcpy(&bytes, at + i, (size_t)n);
+        mlk_ints tap = __builtin_convertvector(bytes, mlk_ints), d = (mlk_ints)mlk_load_first(dy + i, n);
+        for (int row = 0; row < 2; row++) {
+            float *to = (row == 0 ? top : bottom) + 2 * i;
+            mlk_v even = (mlk_v)(d & (tap == 2 * row)), odd = (mlk_v)(d & (tap == 2 * row + 1));
+            mlk_store_first(to, MLK_ZIP_LOW(even, odd), low);
+            mlk_store_first(to + MLK_W, MLK_ZIP_HIGH(even, odd), high);
+        }
+    }
+}
+
+// One plane; what no window covers is 0.
+MLK_FN void mlk_maxpool_plane_back(const MlkPool2d *s, const float *dy, const uint8_t *at, float *dx)
+{
+    for (int64_t oy = 0; oy < s->oh; oy++, dx += 2 * s->w) {
+        mlk_maxpool_pairs_back(dy + oy * s->ow, at + oy * s->ow, s->ow, dx, dx + s->w);
+        for (int64_t i = 2 * s->ow; i < s->w; i++)
+            dx[i] = dx[s->w + i] = 0;
+    }
+    memset(dx, 0, (size_t)((s->h - 2 * s->oh) * s->w) * sizeof *dx);
 }
 
 // dx (planes, h, w) from dy and the positions that mlk_maxpool2d noted. part of parts: a share of the planes.
@@ -128,6 +230,8 @@ MLK_FN void mlk_maxpool2d_grad(const MlkPool2d *s, const float *dy, const uint8_
     int64_t i = plane * s->oh * s->ow, offset[MLK_POOL_NOWHERE];
     for (int64_t tap = 0; tap < s->kh * s->kw && tap < MLK_POOL_NOWHERE; tap++)
         offset[tap] = tap / s->kw * s->dilation_h * s->w + tap % s->kw * s->dilation_w;
+    for (; mlk_pool_pairs(s) && plane < end; plane++, i += s->oh * s->ow)
+        mlk_maxpool_plane_back(s, dy + i, at + i, dx + plane * s->h * s->w);
     for (; plane < end; plane++) {
         float *to = dx + plane * s->h * s->w;
         memset(to, 0, (size_t)(s->h * s->w) * sizeof *to);

@@ -91,5 +91,7 @@ int main(void)
     run_case(&(Case){.m = 300, .n = 1, .k = 300});
     run_case(&(Case){.m = 1, .n = 300, .k = 300, .b_transposed = 1});
     run_case(&(Case){.m = 500, .n = 10, .k = 20, .b_transposed = 1, .bias = 1});
+    run_case(&(Case){.m = 67, .n = 301, .k = 515, .b_transposed = 1, .bias = 1});  // computed turned
+    run_case(&(Case){.m = 35, .n = 600, .k = 70, .b_transposed = 1, .accumulate = 1});
     return check_summary();
 }

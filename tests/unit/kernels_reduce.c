@@ -137,6 +137,19 @@ static int64_t pool_size(int64_t size, int64_t pad, int64_t window, int64_t stri
     return (count - 1) * stride >= size + pad ? count - 1 : count;  // the last window starts in the image or its padding
 }
 
+// Windows of 2x2 side by side, with and without pixels that none covers.
+static void test_pairs(void)
+{
+    static const int64_t sizes[][2] = {{28, 28}, {14, 14}, {7, 9}, {33, 67}, {2, 2}, {3, 32}, {4, 34}};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        MlkPool2d s = {.planes = 5, .h = sizes[i][0], .w = sizes[i][1], .oh = sizes[i][0] / 2, .ow = sizes[i][1] / 2, .kh = 2,
+                       .kw = 2, .stride_h = 2, .stride_w = 2, .dilation_h = 1, .dilation_w = 1};
+        check(mlk_pool_pairs(&s), "windows side by side");
+        test_maxpool(&s, 0);
+        test_maxpool(&s, 1);
+    }
+}
+
 static void test_pools(void)
 {
     int kh = 1 + random_below(4), kw = 1 + random_below(4), ceil_mode = random_below(2);
@@ -170,5 +183,6 @@ int main(void)
     test_channels(1, 1, 1);
     for (int i = 0; i < 600; i++)
         test_pools();
+    test_pairs();
     return check_summary();
 }
