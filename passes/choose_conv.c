@@ -175,10 +175,13 @@ bool winograd_fits(Work *work, const Node *node)
 
 static int64_t panels_of(const Conv *c) { return (largest(c->y.dim[1]) + WINOGRAD_PANEL - 1) / WINOGRAD_PANEL; }
 
+// As mlk_odd_lines.
+static int64_t odd_lines(int64_t floats) { return ((floats + 15) / 16 | 1) * 16; }
+
 // Mapped weights, or `splits` times as many sums.
 static Value *winograd_scratch_value(Work *work, const Conv *c, const char *name, int64_t splits)
 {
-    int64_t dims[] = {splits * panels_of(c), WINOGRAD_POINTS, largest(c->x.dim[1]), WINOGRAD_PANEL};
+    int64_t dims[] = {splits * panels_of(c), WINOGRAD_POINTS, odd_lines(largest(c->x.dim[1]) * WINOGRAD_PANEL)};
     Size sizes[COUNT(dims)];
     for (int i = 0; i < COUNT(dims); i++)
         sizes[i] = size_const(work->cx, dims[i]);
@@ -196,7 +199,7 @@ static int64_t winograd_floats(const Conv *c, int64_t wanted, bool gradient)
         images = wanted / all < n ? wanted / all : n;
     int64_t tiles = images * rows * width, h = largest(c->x.dim[2]), seen = 4 * rows + 2 < h ? 4 * rows + 2 : h;
     int64_t pixels = images * seen * largest(c->x.dim[3]) * channels, results = 4 * rows * ow * WINOGRAD_PANEL;
-    int64_t points = WINOGRAD_POINTS * tiles * (channels + WINOGRAD_PAD + WINOGRAD_PANEL);
+    int64_t points = WINOGRAD_POINTS * (odd_lines(tiles * (channels + WINOGRAD_PAD)) + odd_lines(tiles * WINOGRAD_PANEL));
     int64_t blank = channels > WINOGRAD_PANEL ? channels : WINOGRAD_PANEL;
     if (!gradient)
         return blank + pixels + points + results;
@@ -258,7 +261,7 @@ void bind_winograd_grad_weight(Work *work, const Node *node, Kernel *kernel)
     Context *cx = work->cx;
     Conv c = winograd_of(cx, node);
     Value *x = input(node, "x"), *dy = input(node, "dy");
-    int64_t size = panels_of(&c) * WINOGRAD_POINTS * largest(c.x.dim[1]) * WINOGRAD_PANEL, splits = WINOGRAD_SUMS / size, columns = 1;
+    int64_t size = panels_of(&c) * WINOGRAD_POINTS * odd_lines(largest(c.x.dim[1]) * WINOGRAD_PANEL), splits = WINOGRAD_SUMS / size, columns = 1;
     int64_t parts = parts_for(conv_work(&c)), images = largest(c.x.dim[0]), most = parts < WINOGRAD_PARTS ? parts : WINOGRAD_PARTS;
     splits = splits < most ? splits : most;
     splits = splits < images ? splits : images;

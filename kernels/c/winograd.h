@@ -36,6 +36,9 @@ typedef struct MlkTiling {
     int64_t pitch;          // floats between tiles of one point
 } MlkTiling;
 
+// Numbers of different points lie an odd number of cache lines apart: a tile's 36 then fall into different sets.
+MLK_LEAF int64_t mlk_odd_lines(int64_t floats) { return ((floats + 15) / 16 | 1) * 16; }
+
 MLK_LEAF int64_t mlk_whole_vectors(int64_t n) { return (n + MLK_W - 1) / MLK_W * MLK_W; }
 
 // `wanted`: about how many tiles make a block.
@@ -127,10 +130,22 @@ MLK_LEAF void mlk_map_back(const mlk_v *from, int64_t from_step, mlk_v *to, int6
 
 // --- Weights ---------------------------------------------------------------------------------------------------------------
 
+// Floats of one point, and of all, in a panel of mapped weights.
+MLK_LEAF int64_t mlk_winograd_point(const MlkConv2d *s) { return mlk_odd_lines(s->c * MLK_COLUMNS); }
+MLK_LEAF int64_t mlk_winograd_panel(const MlkConv2d *s) { return MLK_POINTS * mlk_winograd_point(s); }
+
 // Floats of the mapped weights: panels of MLK_COLUMNS results, in each point after point, channel after channel.
 MLK_LEAF int64_t mlk_winograd_weights(const MlkConv2d *s)
 {
-    return (s->oc + MLK_COLUMNS - 1) / MLK_COLUMNS * MLK_COLUMNS * MLK_POINTS * s->c;
+    return (s->oc + MLK_COLUMNS - 1) / MLK_COLUMNS * mlk_winograd_panel(s);
+}
+
+// What lies between the points is 0: nothing uses it, but all of the memory can be looked at.
+MLK_FN void mlk_winograd_blank(const MlkConv2d *s, float *panel)
+{
+    int64_t used = s->c * MLK_COLUMNS, point = mlk_winograd_point(s);
+    for (int64_t e = 0; e < MLK_POINTS; e++)
+        memset(panel + e * point + used, 0, (size_t)(point - used) * sizeof *panel);
 }
 
 // The taps of one channel, tap t of result j at taps[t * MLK_COLUMNS + j], to all points.
@@ -154,9 +169,10 @@ MLK_FN void mlk_winograd_map_weight(const float *taps, float *u, int64_t point)
 MLK_FN void mlk_winograd_weight(const MlkConv2d *s, const float *weight, int turned, float *u, int part, int parts)
 {
     float taps[9 * MLK_COLUMNS], reversed[9 * MLK_COLUMNS];
-    int64_t point = s->c * MLK_COLUMNS, row = turned ? 9 : s->c * 9;
+    int64_t point = mlk_winograd_point(s), row = turned ? 9 : s->c * 9;
     int64_t end = mlk_share(s->c, part + 1, parts);
     for (int64_t o = 0; o < s->oc; o += MLK_COLUMNS) {
+        float *panel = u + o / MLK_COLUMNS * mlk_winograd_panel(s);
         int64_t count = mlk_min(s->oc - o, MLK_COLUMNS);
         if (count < MLK_COLUMNS)
             memset(taps, 0, sizeof taps);
@@ -164,8 +180,10 @@ MLK_FN void mlk_winograd_weight(const MlkConv2d *s, const float *weight, int tur
             mlk_transpose(count, 9, turned ? weight + (c * s->oc + o) * 9 : weight + (o * s->c + c) * 9, row, taps, MLK_COLUMNS);
             for (int64_t t = 0; turned && t < 9; t++)
                 memcpy(reversed + t * MLK_COLUMNS, taps + (8 - t) * MLK_COLUMNS, MLK_COLUMNS * sizeof *taps);
-            mlk_winograd_map_weight(turned ? reversed : taps, u + o * MLK_POINTS * s->c + c * MLK_COLUMNS, point);
+            mlk_winograd_map_weight(turned ? reversed : taps, panel + c * MLK_COLUMNS, point);
         }
+        if (part == 0)
+            mlk_winograd_blank(s, panel);
     }
 }
 
@@ -218,7 +236,7 @@ MLK_FN void mlk_winograd_map_tile(const float *const *pixel, int64_t channels, f
 MLK_FN void mlk_winograd_pixels(const MlkConv2d *s, const MlkTiling *t, const MlkBlock *b, const float *x, const float *zeros,
                                 float *turned, float *v)
 {
-    int64_t area = b->tiles * t->pitch, tile = 0;
+    int64_t area = mlk_odd_lines(b->tiles * t->pitch), tile = 0;
     for (int64_t i = 0; i < b->images; i++) {
         float *image = turned + i * b->image_floats;
         mlk_transpose(s->c, (b->end - b->first) * s->w, x + (b->image + i) * s->c * s->h * s->w + b->first * s->w,
@@ -240,15 +258,16 @@ MLK_FN void mlk_winograd_pixels(const MlkConv2d *s, const MlkTiling *t, const Ml
 MLK_FN void mlk_winograd_products(const MlkConv2d *s, const MlkTiling *t, const MlkBlock *b, const float *v, const float *u,
                                   float *m)
 {
+    int64_t v_area = mlk_odd_lines(b->tiles * t->pitch), m_area = mlk_odd_lines(b->tiles * MLK_COLUMNS);
     for (int64_t e = 0; e < MLK_POINTS; e++) {
         MlkTile tile = {.a_row = t->pitch, .a_step = 1, .b_row = MLK_COLUMNS, .c_row = MLK_COLUMNS, .start_row = MLK_COLUMNS,
                         .rows = b->tiles, .columns = MLK_PANEL};
         for (int64_t k = 0; k < s->c; k += MLK_K_BLOCK)
             for (int64_t j = 0; j < MLK_COLUMNS; j += MLK_PANEL) {
                 tile.k = mlk_min(s->c - k, MLK_K_BLOCK);
-                tile.a = v + e * b->tiles * t->pitch + k;
-                tile.b = u + (e * s->c + k) * MLK_COLUMNS + j;
-                tile.c = m + e * b->tiles * MLK_COLUMNS + j;
+                tile.a = v + e * v_area + k;
+                tile.b = u + e * mlk_winograd_point(s) + k * MLK_COLUMNS + j;
+                tile.c = m + e * m_area + j;
                 tile.start = k > 0 ? tile.c : NULL;
                 mlk_panel(&tile);
             }
@@ -268,9 +287,10 @@ MLK_FN void mlk_winograd_map_sums(const float *m, int64_t area, const float *bia
         }
         MLK_UNROLL for (int r = 0; r < 4; r++)
             mlk_map_results(half + 6 * r, 1, all + 4 * r, 1);
-        for (int64_t r = 0; r < rows; r++)
-            for (int64_t q = 0; q < columns; q++)
-                mlk_store(y + (r * width + q) * MLK_COLUMNS + j, all[4 * r + q] + start);
+        MLK_UNROLL for (int r = 0; r < 4; r++)
+            MLK_UNROLL for (int q = 0; q < 4; q++)
+                if (r < rows && q < columns)
+                    mlk_store(y + (r * width + q) * MLK_COLUMNS + j, all[4 * r + q] + start);
     }
 }
 
@@ -282,7 +302,7 @@ MLK_FN void mlk_winograd_results(const MlkConv2d *s, const MlkTiling *t, const M
     for (int64_t i = 0; i < b->images; i++) {
         for (int64_t ty = 0; ty < b->rows; ty++)
             for (int64_t tx = 0; tx < t->width; tx++, tile++)
-                mlk_winograd_map_sums(m + tile * MLK_COLUMNS, b->tiles * MLK_COLUMNS, bias,
+                mlk_winograd_map_sums(m + tile * MLK_COLUMNS, mlk_odd_lines(b->tiles * MLK_COLUMNS), bias,
                                       turned + (4 * ty * s->ow + 4 * tx) * MLK_COLUMNS, s->ow, mlk_min(4, rows - 4 * ty),
                                       mlk_min(4, s->ow - 4 * tx));
         mlk_transpose(rows * s->ow, count, turned, MLK_COLUMNS,
@@ -296,7 +316,7 @@ MLK_FN void mlk_winograd_results(const MlkConv2d *s, const MlkTiling *t, const M
 MLK_FN int64_t mlk_winograd_scratch(const MlkConv2d *s)
 {
     MlkTiling t = mlk_winograd_tiling(s, mlk_winograd_wanted(s));
-    return t.channels + mlk_winograd_turned(s, &t) + MLK_POINTS * t.tiles * (t.pitch + MLK_COLUMNS) +
+    return t.channels + mlk_winograd_turned(s, &t) + MLK_POINTS * (mlk_odd_lines(t.tiles * t.pitch) + mlk_odd_lines(t.tiles * MLK_COLUMNS)) +
            4 * t.rows * s->ow * MLK_COLUMNS;
 }
 
@@ -306,7 +326,8 @@ MLK_FN void mlk_winograd_images(const MlkConv2d *s, const float *x, const float 
 {
     MlkTiling t = mlk_winograd_tiling(s, mlk_winograd_wanted(s));
     float *zeros = scratch, *pixels = zeros + t.channels, *v = pixels + mlk_winograd_turned(s, &t);
-    float *m = v + MLK_POINTS * t.tiles * t.pitch, *results = m + MLK_POINTS * t.tiles * MLK_COLUMNS;
+    float *m = v + MLK_POINTS * mlk_odd_lines(t.tiles * t.pitch);
+    float *results = m + MLK_POINTS * mlk_odd_lines(t.tiles * MLK_COLUMNS);
     memset(zeros, 0, (size_t)t.channels * sizeof *zeros);
     for (; image < end_image; image += t.images)
         for (int64_t row = 0; row < t.height; row += t.rows) {
@@ -317,7 +338,7 @@ MLK_FN void mlk_winograd_images(const MlkConv2d *s, const float *x, const float 
                 float start[MLK_COLUMNS] = {0};
                 if (bias)
                     memcpy(start, bias + o, (size_t)count * sizeof *bias);
-                mlk_winograd_products(s, &t, &b, v, u + o * MLK_POINTS * s->c, m);
+                mlk_winograd_products(s, &t, &b, v, u + o / MLK_COLUMNS * mlk_winograd_panel(s), m);
                 mlk_winograd_results(s, &t, &b, m, start, results, y, o, count);
             }
         }
@@ -347,7 +368,7 @@ MLK_FN int64_t mlk_winograd_grad_weight_scratch(const MlkConv2d *s)
 {
     MlkTiling t = mlk_winograd_tiling(s, MLK_WINOGRAD_TILES);
     int64_t pixels = mlk_winograd_turned(s, &t), results = t.images * 4 * t.rows * s->ow * MLK_COLUMNS;
-    return mlk_max_of(t.channels, MLK_COLUMNS) + mlk_max_of(pixels, results) + MLK_POINTS * t.tiles * (t.pitch + MLK_COLUMNS);
+    return mlk_max_of(t.channels, MLK_COLUMNS) + mlk_max_of(pixels, results) + MLK_POINTS * (mlk_odd_lines(t.tiles * t.pitch) + mlk_odd_lines(t.tiles * MLK_COLUMNS));
 }
 
 // One tile of dy, a panel of channels, to points.
@@ -385,7 +406,7 @@ MLK_FN void mlk_winograd_gradients(const MlkConv2d *s, const MlkTiling *t, const
                     int64_t h = 4 * ty + p / 4, w = 4 * tx + p % 4;
                     pixel[p] = h < rows && w < s->ow ? turned + (h * s->ow + w) * MLK_COLUMNS : zeros;
                 }
-                mlk_winograd_map_gradient(pixel, d + tile * MLK_COLUMNS, b->tiles * MLK_COLUMNS);
+                mlk_winograd_map_gradient(pixel, d + tile * MLK_COLUMNS, mlk_odd_lines(b->tiles * MLK_COLUMNS));
             }
     }
 }
@@ -394,11 +415,11 @@ MLK_FN void mlk_winograd_gradients(const MlkConv2d *s, const MlkTiling *t, const
 MLK_FN void mlk_winograd_join(const MlkConv2d *s, const MlkTiling *t, const MlkBlock *b, const float *v, const float *d,
                               float *sums, int more)
 {
+    int64_t v_area = mlk_odd_lines(b->tiles * t->pitch), d_area = mlk_odd_lines(b->tiles * MLK_COLUMNS);
     for (int64_t e = 0; e < MLK_POINTS; e++)
         for (int64_t j = 0; j < MLK_COLUMNS; j += MLK_PANEL) {
-            MlkTile tile = {.k = b->tiles, .a = v + e * b->tiles * t->pitch, .a_row = 1, .a_step = t->pitch,
-                            .b = d + e * b->tiles * MLK_COLUMNS + j, .b_row = MLK_COLUMNS, .start_row = MLK_COLUMNS,
-                            .c = sums + e * s->c * MLK_COLUMNS + j, .c_row = MLK_COLUMNS, .rows = s->c, .columns = MLK_PANEL};
+            MlkTile tile = {.k = b->tiles, .a = v + e * v_area, .a_row = 1, .a_step = t->pitch, .b = d + e * d_area + j,
+                            .b_row = MLK_COLUMNS, .start_row = MLK_COLUMNS, .c = sums + e * mlk_winograd_point(s) + j, .c_row = MLK_COLUMNS, .rows = s->c, .columns = MLK_PANEL};
             tile.start = more ? tile.c : NULL;
             mlk_panel(&tile);
         }
@@ -410,15 +431,17 @@ MLK_FN void mlk_winograd_grad_weight(const MlkConv2d *s, const float *x, const f
                                      float *scratch, int part, int parts)
 {
     MlkTiling t = mlk_winograd_tiling(s, MLK_WINOGRAD_TILES);
-    int64_t panels = (s->oc + MLK_COLUMNS - 1) / MLK_COLUMNS, size = MLK_POINTS * s->c * MLK_COLUMNS;
+    int64_t panels = (s->oc + MLK_COLUMNS - 1) / MLK_COLUMNS, size = mlk_winograd_panel(s);
     int split = part % splits, columns = parts / splits;
     int64_t first = mlk_share(panels, part / splits, columns), end = mlk_share(panels, part / splits + 1, columns);
     int64_t image = mlk_share(s->n, split, splits), end_image = mlk_share(s->n, split + 1, splits), begin = image;
     int64_t room = mlk_max_of(mlk_winograd_turned(s, &t), t.images * 4 * t.rows * s->ow * MLK_COLUMNS);
     int64_t blank = mlk_max_of(t.channels, MLK_COLUMNS);
-    float *zeros = scratch, *turned = zeros + blank, *v = turned + room, *d = v + MLK_POINTS * t.tiles * t.pitch;
+    float *zeros = scratch, *turned = zeros + blank, *v = turned + room, *d = v + MLK_POINTS * mlk_odd_lines(t.tiles * t.pitch);
     memset(zeros, 0, (size_t)blank * sizeof *zeros);
     sums += (split * panels + first) * size;
+    for (int64_t p = first; p < end; p++)
+        mlk_winograd_blank(s, sums + (p - first) * size);
     if (begin == end_image)
         memset(sums, 0, (size_t)((end - first) * size) * sizeof *sums);
     for (; image < end_image && first < end; image += t.images)
@@ -457,12 +480,12 @@ MLK_FN void mlk_winograd_grad_finish(const MlkConv2d *s, const float *sums, int 
 {
     enum { CHANNELS = 8 };
     float taps[CHANNELS * 9 * MLK_COLUMNS];
-    int64_t point = s->c * MLK_COLUMNS, split = mlk_winograd_weights(s), end = mlk_share(s->c, part + 1, parts);
+    int64_t point = mlk_winograd_point(s), split = mlk_winograd_weights(s), end = mlk_share(s->c, part + 1, parts);
     for (int64_t o = 0; o < s->oc; o += MLK_COLUMNS)
         for (int64_t c = mlk_share(s->c, part, parts); c < end; c += CHANNELS) {
             int64_t count = mlk_min(end - c, CHANNELS);
             for (int64_t k = 0; k < count; k++)
-                mlk_winograd_map_back(sums + o * MLK_POINTS * s->c + (c + k) * MLK_COLUMNS, point, split, splits,
+                mlk_winograd_map_back(sums + o / MLK_COLUMNS * mlk_winograd_panel(s) + (c + k) * MLK_COLUMNS, point, split, splits,
                                       taps + k * 9 * MLK_COLUMNS);
             mlk_transpose(count * 9, mlk_min(s->oc - o, MLK_COLUMNS), taps, MLK_COLUMNS, dweight + (o * s->c + c) * 9, s->c * 9);
         }
