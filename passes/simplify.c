@@ -234,7 +234,37 @@ static bool simplify_stop(Simplifier *s, Node *node)
     return true;
 }
 
-static bool (*const moves[])(Simplifier *s, Node *node) = {simplify_reshape, simplify_transpose, simplify_still, simplify_stop};
+static int uses_of(const Simplifier *s, const Value *value)
+{
+    int uses = 0;
+    for (int i = 0; i < s->g->nodes.count; i++)
+        for (int k = 0; k < s->g->nodes.at[i]->n_in; k++)
+            uses += s->g->nodes.at[i]->in[k] == value;
+    for (int i = 0; i < s->g->outputs.count; i++)
+        uses += s->g->outputs.at[i].value == value;
+    return uses;
+}
+
+// maxpool(relu(x)) is relu(maxpool(x)): fewer elements, and nothing of x's size to be kept for the gradient. The two choose
+// another place only where the whole window is not positive, and no gradient comes back. Every window must see a pixel.
+static bool simplify_pooled(Simplifier *s, Node *node)
+{
+    Window w;
+    if (!is_op(node->out[0], "maxpool") || !is_op(node->in[0], "relu") || uses_of(s, node->in[0]) != 1 ||
+        !window_of(s->cx, node->op, node->attr, &node->in[0]->type.shape, NULL, NULL, &w))
+        return false;
+    for (int i = 0; i < w.axes; i++)
+        if (w.before[i] >= w.kernel[i] || w.after[i] >= w.kernel[i] || (w.dilation[i] > 1 && w.before[i] + w.after[i] > 0))
+            return false;
+    Builder b = builder_at(s, node);
+    OpCall call = call_new(&b, "maxpool", 1, node->in[0]->node->in);
+    memcpy(call.attr, node->attr, sizeof call.attr);
+    take_over(s, node->out[0], build1(&b, "relu", op_build(&b, &call), ""));
+    return true;
+}
+
+static bool (*const moves[])(Simplifier *s, Node *node) = {simplify_reshape, simplify_transpose, simplify_still, simplify_stop,
+                                                           simplify_pooled};
 
 // --- Common subexpressions --------------------------------------------------------------------------------------------------------
 

@@ -227,6 +227,18 @@ static void test_simplify(void)
     expect_nodes("moves", m.g, "tanh mul");
 }
 
+static void test_pooled(void)
+{
+    Made m = made_new("pooled", 4);
+    Value *x = INPUT(&m, "x", -1, 3, 8, 8);
+    made_output(&m, build1(&m.b, "maxpool", build1(&m.b, "relu", x, ""), "kernel = 2"));
+    Value *both = build1(&m.b, "relu", build1(&m.b, "tanh", x, ""), "");        // wanted as it is
+    made_output(&m, build1(&m.b, "maxpool", both, "kernel = 3, stride = 2, pad = 1"));
+    made_output(&m, both);
+    run_until(&m, STAGE_PLAIN);
+    expect_nodes("pooled", m.g, "maxpool relu tanh relu maxpool");
+}
+
 static void test_fold(void)
 {
     Made m = made_new("fold", 4);
@@ -410,6 +422,7 @@ int main(void)
     for (int i = 0; rule_at(i) != NULL; i++)
         test_rule(rule_at(i));
     test_simplify();
+    test_pooled();
     test_fold();
     test_expand();
     test_elementwise();
