@@ -230,6 +230,60 @@ static void bind_avgpool_grad(Work *work, const Node *node, Kernel *kernel)
     add_number(kernel, node_flag(node, "count_pad"));
 }
 
+// --- Recurrent layers ---------------------------------------------------------------------------------------------------------
+
+enum { SCAN_ROWS = 8, SCAN_PAD = 16 };
+
+// Lengths of samples are left to loops.
+static bool lstm_fits(Work *work, const Node *node)
+{
+    (void)work;
+    return input(node, "lengths") == NULL && all_f32(node);
+}
+
+// The fields of MlkScan, parts, and what both kernels keep: weights in panels of 32, and rows of `k` floats of each sample.
+static void bind_scan(const Node *node, const Value *gates, int64_t k, int64_t columns, Kernel *kernel)
+{
+    const Shape *shape = &gates->type.shape;
+    int64_t units = size_value(shape->dim[2]) / 4;
+    double n = size_largest(shape->dim[0]), steps = size_largest(shape->dim[1]);
+    for (int i = 0; i < 2; i++)
+        add_size(kernel, shape->dim[i]);
+    add_number(kernel, units);
+    add_number(kernel, node_flag(node, "reverse"));
+    int parts = parts_for(n * steps * (double)(k * columns)), most = (int)ceil(n / SCAN_ROWS);
+    kernel->parts = parts < most ? parts : most < 1 ? 1 : most;
+    kernel->scratch = 4 * ((columns + GEMM_PANEL - 1) / GEMM_PANEL * GEMM_PANEL * k + (int64_t)n * (k + SCAN_PAD));
+}
+
+static void bind_lstm(Work *work, const Node *node, Kernel *kernel)
+{
+    (void)work;
+    Value *x = input(node, "x");
+    int64_t units = size_value(x->type.shape.dim[2]) / 4;
+    kernel->file = "mlk_lstm_scan";
+    bind_scan(node, x, units, 4 * units, kernel);
+    static const char *const names[] = {"x", "weight", "start", "cell"};
+    for (int i = 0; i < COUNT(names); i++)
+        add_value(kernel, input(node, names[i]));
+    for (int i = 0; i < 3; i++)
+        add_value(kernel, node->out[i]);
+}
+
+static void bind_lstm_grad(Work *work, const Node *node, Kernel *kernel)
+{
+    (void)work;
+    Value *gates = input(node, "gates");
+    int64_t units = size_value(gates->type.shape.dim[2]) / 4;
+    kernel->file = "mlk_lstm_scan_grad";
+    bind_scan(node, gates, 4 * units, units, kernel);
+    static const char *const names[] = {"turned", "gates", "c", "cell", "dy", "dcell"};
+    for (int i = 0; i < COUNT(names); i++)
+        add_value(kernel, input(node, names[i]));
+    for (int i = 0; i < 3; i++)
+        add_value(kernel, node->out[i]);
+}
+
 // --- The table --------------------------------------------------------------------------------------------------------------
 
 static const Choice choices[] = {
@@ -241,6 +295,8 @@ static const Choice choices[] = {
     {"conv", conv_fits, bind_conv, NULL},
     {"conv_grad_input", conv_fits, bind_conv_grad_input, NULL},
     {"conv_grad_weight", conv_fits, bind_conv_grad_weight, NULL},
+    {"lstm_scan", lstm_fits, bind_lstm, NULL},
+    {"lstm_scan_grad", lstm_fits, bind_lstm_grad, NULL},
     {"maxpool", maxpool_fits, bind_maxpool, NULL},
     {"maxpool_places", maxpool_fits, bind_maxpool, NULL},
     {"maxpool_grad", maxpool_fits, bind_maxpool_grad, NULL},

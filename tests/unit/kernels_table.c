@@ -6,6 +6,7 @@
 #include "../../kernels/c/pool.h"
 #include "../../kernels/c/random.h"
 #include "../../kernels/c/reduce.h"
+#include "../../kernels/c/scan.h"
 #include "../../kernels/c/winograd.h"
 
 typedef struct Row {
