@@ -261,6 +261,34 @@ void graph_prune(Graph *g)
     g->nodes.count = kept;
 }
 
+// --- Sizes that become known -----------------------------------------------------------------------------------------------------
+
+typedef struct Binding { Context *cx; const int64_t *symbols; } Binding;
+
+static Expr *bind_size(void *context, Expr *e)
+{
+    const Binding *binding = context;
+    return e->kind == EXPR_SIZE ? expr_size(binding->cx, size_with(binding->cx, e->size, binding->symbols)) : e;
+}
+
+void graph_bind(Graph *g, const int64_t *symbols)
+{
+    Binding binding = {g->cx, symbols};
+    for (int i = 0; i < g->values.count; i++) {
+        Shape *shape = &g->values.at[i]->type.shape;
+        for (int k = 0; k < shape->rank; k++)
+            shape->dim[k] = size_with(g->cx, shape->dim[k], symbols);
+    }
+    for (int i = 0; i < g->nodes.count; i++)
+        for (int k = 0; k < ATTRS_MAX; k++) {
+            Attr *attr = &g->nodes.at[i]->attr[k];
+            for (int d = 0; attr->kind == ATTR_SIZES && d < attr->count; d++)
+                attr->sizes[d] = size_with(g->cx, attr->sizes[d], symbols);
+            if (attr->kind == ATTR_FORMULA)
+                attr->formula = expr_rewrite(g->cx, attr->formula, bind_size, &binding);
+        }
+}
+
 // --- Expansion -------------------------------------------------------------------------------------------------------------------
 
 typedef struct Expansion { Graph *g; bool all, changed; int count; Value **now; } Expansion;    // now: by id; NULL: itself

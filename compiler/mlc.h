@@ -78,6 +78,7 @@ bool size_known(Size a, int64_t *n);                    // true if it is a numbe
 int64_t size_value(Size a);                             // the number; a bug if it is none
 bool size_upper(Size a, int64_t *n);                    // its largest value under the symbols' bounds, or more; false if unbounded
 int64_t size_at(Size a, const int64_t *symbols);        // with values by Symbol id; INT64_MAX if it does not fit
+Size size_with(Context *cx, Size a, const int64_t *symbols);        // with values by Symbol id where they are not negative
 int  size_symbols(Size a, const Symbol **symbols, int room);       // the symbols in it
 void size_print(Text *text, Size a);                    // 16 * H, floor(W / 4), N
 
@@ -339,6 +340,7 @@ Value *graph_scratch(Graph *g, const char *name, Type type);       // a value th
 // All values that the graph names (outputs, metrics, losses, updates, gradients) become what `map` says.
 void   graph_map_wanted(Graph *g, Value *(*map)(void *context, Value *value), void *context);
 void   graph_replace(Graph *g, Value *from, Value *to); // everywhere `from` is used
+void   graph_bind(Graph *g, const int64_t *symbols);    // size_with for all types, attributes and formulas
 // Writes out the ops that are defined by others: those without a gradient rule, or that need none any more; with `all`, all of
 // them. now (may be NULL): by id of the values there were, what each has become. True if anything changed.
 bool   graph_expand(Graph *g, bool all, Value ***now);

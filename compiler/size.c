@@ -409,6 +409,25 @@ int64_t size_at(Size a, const int64_t *symbols)
     return evaluate(a, symbols, &n) ? n : INT64_MAX;
 }
 
+Size size_with(Context *cx, Size a, const int64_t *symbols)
+{
+    Size sum = size_const(cx, 0);
+    if (a->invalid)
+        return a;
+    for (int i = 0; i < a->count; i++) {
+        Size product = size_const(cx, a->term[i].times);
+        for (int k = 0; k < a->term[i].count; k++) {
+            const Atom *atom = &a->term[i].atom[k];
+            Size factor = atom->symbol == NULL              ? size_floordiv(cx, size_with(cx, atom->of, symbols), atom->by)
+                          : symbols[atom->symbol->id] >= 0 ? size_const(cx, symbols[atom->symbol->id])
+                                                           : size_of_atom(cx, *atom);
+            product = size_times(cx, product, factor);
+        }
+        sum = size_plus(cx, sum, product);
+    }
+    return sum;
+}
+
 static int symbol_add(const Symbol **symbols, int count, int room, const Symbol *symbol)
 {
     for (int i = 0; i < count; i++)

@@ -76,6 +76,21 @@ static void bound_batch(Context *cx, const Graph *graph, int64_t batch)
     }
 }
 
+// A training program is made for one size of everything but the batch, the largest: its samples are all of one shape.
+static void bind_sizes(const Model *model, Graph *graph)
+{
+    Context *cx = model->cx;
+    const Recipe *recipe = model->recipe;
+    if (recipe == NULL || (graph != model->train && graph != model->eval && graph != recipe->data))
+        return;
+    int64_t *symbols = NEW_ARRAY(cx->arena, int64_t, map_count(cx->symbols) + 1);
+    for (int i = 0; i < map_count(cx->symbols); i++) {
+        const Symbol *symbol = map_value(cx->symbols, i);
+        symbols[symbol->id] = !symbol->batch && symbol->bound > 0 ? symbol->bound : -1;
+    }
+    graph_bind(graph, symbols);
+}
+
 static void check_bounds(Context *cx, const Value *value)
 {
     const Symbol *symbols[RANK_MAX];
@@ -101,6 +116,7 @@ Program *program_of_graph(Model *model, Graph *graph, int64_t batch)
     if (cx->diag->errors > errors)
         return NULL;
     params_place(model);
+    bind_sizes(model, graph);
     Work work = {.cx = cx, .model = model, .graph = graph, .batch = batch, .show = cx->show, .timed = cx->timed, .log = cx->log};
     return passes_run(&work, STAGE_PLANNED) ? work.program : NULL;
 }

@@ -120,6 +120,24 @@ static void test_bounds(void)
     arena_free(cx.arena);
 }
 
+// Sizes that become known: what is left is in one form still.
+static void test_with(void)
+{
+    for (int trial = 0; trial < 500; trial++) {
+        Context cx = context_new();
+        int64_t symbols[SYMBOLS], some[SYMBOLS], value;
+        for (int i = 0; i < SYMBOLS; i++) {
+            size_symbol(&cx, names[i], bounds[i]);
+            symbols[i] = below((int)bounds[i] + 1);
+            some[i] = below(2) ? symbols[i] : -1;
+        }
+        Size size = grow(&cx, 4, symbols, &value), part = size_with(&cx, size, some), whole = size_with(&cx, part, symbols);
+        CHECK_EQUAL(size_at(part, symbols), value);
+        CHECK_EQUAL(size_value(whole), value);
+        arena_free(cx.arena);
+    }
+}
+
 static void test_overflow(void)
 {
     Context cx = context_new();
@@ -156,6 +174,7 @@ int main(void)
     test_values();
     test_forms();
     test_bounds();
+    test_with();
     test_overflow();
     return check_end();
 }
