@@ -40,6 +40,33 @@ static double f1_of_counts(const double *sum, int64_t classes)
     return classes > 0 ? total / (double)classes : NAN;
 }
 
+// Of the classes that occur, in the truth or in what was said.
+static double iou_of_matrix(const double *sum, int64_t classes)
+{
+    double total = 0;
+    int64_t seen = 0;
+    for (int64_t c = 0; c < classes; c++) {
+        double hits = sum[c * classes + c], either = -hits;
+        for (int64_t i = 0; i < classes; i++)
+            either += sum[c * classes + i] + sum[i * classes + c];
+        total += either > 0 ? hits / either : 0;
+        seen += either > 0;
+    }
+    return seen > 0 ? total / (double)seen : NAN;
+}
+
+// sum: how often each step of the probability occurs, of class 0, then of class 1. Equal steps count half.
+static double auc_of_steps(const double *sum, int64_t steps)
+{
+    double zeros = 0, ones = 0, won = 0;
+    for (int64_t i = 0; i < steps; i++) {
+        won += sum[steps + i] * (zeros + sum[i] / 2);
+        zeros += sum[i];
+        ones += sum[steps + i];
+    }
+    return zeros > 0 && ones > 0 ? won / (zeros * ones) : NAN;
+}
+
 double mlrt_metric_finish(const MlrtMetric *metric, const MlrtPort *port, const double *sum)
 {
     int64_t count = mlrt_port_count(port);
@@ -47,6 +74,14 @@ double mlrt_metric_finish(const MlrtMetric *metric, const MlrtPort *port, const 
         bool matrix = port->rank == 2 && port->dim[0] == port->dim[1];
         return matrix ? f1_of_matrix(sum, port->dim[0]) : count % 3 == 0 ? f1_of_counts(sum, count / 3) : NAN;
     }
+    if (strcmp(metric->finish, "iou") == 0)
+        return port->rank == 2 && port->dim[0] == port->dim[1] ? iou_of_matrix(sum, port->dim[0]) : NAN;
+    if (strcmp(metric->finish, "auc") == 0)
+        return port->rank == 2 && port->dim[0] == 2 ? auc_of_steps(sum, port->dim[1]) : NAN;
+    if (strcmp(metric->finish, "exp") == 0)
+        return count == 1 ? exp(sum[0]) : NAN;
+    if (strcmp(metric->finish, "sqrt") == 0)
+        return count == 1 ? sqrt(sum[0]) : NAN;
     return strcmp(metric->finish, "confusion") == 0 || count != 1 ? NAN : sum[0];
 }
 

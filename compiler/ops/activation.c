@@ -102,3 +102,50 @@ const OpDef op_prelu = {
     .owned = {{"weight", ROLE_WEIGHT, "constant(0.25)", NULL}}, .shape = prelu_shape, .expand = prelu_expand, .along = "each", .precision = "any", .onnx = {{"PRelu", 7, 0}},
     .cases = CASES("x: f32[2,3] in -2 -0.1; weight: f32[1]", "x: f32[N,4,2] in -2 -0.1; weight: f32[4]; count = 4", "x: f32[N,4] in 0.1 2; weight: f32[1]"),
 };
+
+ACTIVATION(hard_tanh, "x, but not below `least` nor above `most`", .formula = "min(max(x, least), most)", .example = "y = hard_tanh(x)",
+           .attrs = {{.name = "least", .kind = ATTR_FLOAT, .initial = "-1", .brief = "the lower bound"}, {.name = "most", .kind = ATTR_FLOAT, .initial = "1", .brief = "the upper bound"}},
+           .cases = CASES("x: f32[2,3] in -0.9 0.9", "x: f32[N,5] in 1.1 3", "x: f32[7] in -3 -1.1"));
+
+ACTIVATION(hard_shrink, "x, and 0 between -bound and bound", .formula = "select(abs(x) > bound, x, 0)", .example = "y = hard_shrink(x)", .attrs = {{.name = "bound", .kind = ATTR_FLOAT, .initial = "0.5", .least = 0, .most = 1e30, .onnx = "lambd", .brief = "how near to 0"}},
+           .onnx = {{"Shrink", 9, 0}}, .cases = CASES("x: f32[2,3] in 0.6 2", "x: f32[N,5] in -0.4 0.4", "x: f32[1] in -2 -0.6"));
+
+ACTIVATION(soft_shrink, "x brought nearer to 0 by bound, and 0 within it", .formula = "select(x > bound, x - bound, select(x < -bound, x + bound, 0))", .example = "y = soft_shrink(x)",
+           .attrs = {{.name = "bound", .kind = ATTR_FLOAT, .initial = "0.5", .least = 0, .most = 1e30, .onnx = "bias", .brief = "by how much"}}, .onnx = {{"Shrink", 9, 0}}, .cases = CASES("x: f32[2,3] in 0.6 2", "x: f32[N,5] in -0.4 0.4", "x: f32[1] in -2 -0.6"));
+
+ACTIVATION(tanh_shrink, "x - tanh(x)", .formula = "x - tanh(x)", ALL_CASES);
+
+ACTIVATION(threshold, "x where it is above a bound, else a number", .formula = "select(x > bound, x, value)", .example = "y = threshold(x, 0.1)",
+           .attrs = {{.name = "bound", .kind = ATTR_FLOAT, .initial = "0", .positional = true, .onnx = "alpha", .brief = "the bound"}, {.name = "value", .kind = ATTR_FLOAT, .initial = "0", .brief = "what stands for the others"}}, .onnx = {{"ThresholdedRelu", 10, 0}}, KINK_CASES);
+
+static bool glu_shape(OpCall *call)
+{
+    Context *cx = call->cx;
+    Type type = call->in[0]->type;
+    int axis;
+    if (!op_rank(call, 0, 1, RANK_MAX) || !op_axis(call, "axis", type.shape.rank, &axis))
+        return false;
+    Size half = size_over(cx, type.shape.dim[axis], size_const(cx, 2));
+    if (half == NULL)
+        return op_error(call, MESSAGE_E0306, "half of glu", arena_printf(cx->arena, "axis %d of %s, divided by 2", axis, type_text(cx, &type)));
+    type.shape.dim[axis] = half;
+    return op_one(call, type);
+}
+
+static void glu_expand(Builder *b, const Node *node, Value **out)
+{
+    Value *x = node->in[0];
+    int axis = node_axis(node, "axis", x->type.shape.rank);
+    Size half = node->out[0]->type.shape.dim[axis];
+    const char *gate = node_attr(node, "gate")->word, *f = strcmp(gate, "silu") == 0 ? "x0 * sigmoid(x0) * x1" : "x1 * sigmoid(x0)";
+    Value *first = build_slice(b, x, axis, size_const(b->cx, 0), half, 1), *second = build_slice(b, x, axis, half, half, 1);
+    bool swish = strcmp(gate, "silu") == 0;
+    out[0] = build_map2(b, f, swish ? first : second, swish ? second : first);
+}
+
+const OpDef op_glu = {
+    .name = "glu", .brief = "one half of an axis, opened and closed by the other (Dauphin et al. 2017)", .inputs = "x: float", .outputs = "y", .example = "y = glu(dense(x, 512))",
+    .doc = "With halves a, b: a sigmoid(b). With gate = silu it is silu(a) b, the SwiGLU of Shazeer 2020 as Llama has it.",
+    .attrs = {{.name = "axis", .kind = ATTR_INT, .initial = "-1", .brief = "which axis is halved"}, {.name = "gate", .kind = ATTR_WORD, .initial = "sigmoid", .words = "sigmoid silu", .brief = "what opens and closes"}},
+    .shape = glu_shape, .expand = glu_expand, .traits = OP_DATA, .along = "each", .precision = "any", .cases = CASES("x: f32[2,6]", "x: f32[N,4,3]; axis = 1", "x: f32[2]; gate = silu", "x: f32[N,10]; gate = silu"),
+};

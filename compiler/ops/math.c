@@ -84,6 +84,15 @@ BINARY(pow, "any", broadcast_number_shape, "pow(x, y)", "x to the power of y", .
 
 // --- waves ------------------------------------------------------------------------------------------------------------------------
 
+UNARY(log2, "float", "log(x) * 1.4426950408889634", "the logarithm to base 2", POSITIVE_CASES);
+UNARY(log10, "float", "log(x) * 0.4342944819032518", "the logarithm to base 10", POSITIVE_CASES);
+UNARY(exp2, "float", "exp(x * 0.6931471805599453)", "2 to the power of x", PLAIN_CASES);
+// From expm1, which keeps the digits near 0; beyond 20 both are half of e^|x|, in two factors that do not overflow too early.
+UNARY(sinh, "float", "select(abs(x) < 20, 0.5 * (expm1(x) + expm1(x) / (expm1(x) + 1)), select(x > 0, 1, -1) * 0.5 * exp(0.5 * abs(x)) * exp(0.5 * abs(x)))", "the hyperbolic sine", .onnx = {{"Sinh", 9, 0}}, .cases = CASES("x: f32[2,3]", "x: f32[N,5] in -9 9", "x: f32[]", "x: f32[3] in 21 25"));
+UNARY(cosh, "float", "0.5 * exp(0.5 * abs(x)) * exp(0.5 * abs(x)) + 0.5 * exp(-abs(x))", "the hyperbolic cosine", .onnx = {{"Cosh", 9, 0}}, .cases = CASES("x: f32[2,3]", "x: f32[N,5] in -9 9", "x: f32[]"));
+UNARY(asinh, "float", "select(x > 0, 1, -1) * select(abs(x) < 1e9, log1p(abs(x) + abs(x) * abs(x) / (1 + sqrt(1 + x * x))), log(abs(x)) + 0.6931471805599453)", "the inverse of sinh", .onnx = {{"Asinh", 9, 0}}, .cases = CASES("x: f32[2,3] in 0.1 2", "x: f32[N,5] in -9 -0.1", "x: f32[1] in 1e10 1e12"));
+UNARY(acosh, "float", "log1p(x - 1 + sqrt((x - 1) * (x + 1)))", "the inverse of cosh, for x from 1 on", .onnx = {{"Acosh", 9, 0}}, .cases = CASES("x: f32[2,3] in 1.1 2", "x: f32[N,5] in 2 9"));
+UNARY(atanh, "float", "0.5 * (log1p(x) - log1p(-x))", "the inverse of tanh, for x between -1 and 1", .onnx = {{"Atanh", 9, 0}}, .cases = CASES("x: f32[2,3] in -0.9 0.9", "x: f32[N,5] in -0.1 0.1"));
 UNARY(sin, "float", "sin(x)", "the sine, of radians", .onnx = {{"Sin", 7, 0}}, PLAIN_CASES);
 UNARY(cos, "float", "cos(x)", "the cosine, of radians", .onnx = {{"Cos", 7, 0}}, PLAIN_CASES);
 UNARY(tan, "float", "sin(x) / cos(x)", "the tangent, of radians", .onnx = {{"Tan", 7, 0}}, .cases = CASES("x: f32[2,3] in -1 1", "x: f32[N] in -1 1"));
@@ -93,6 +102,7 @@ UNARY(erf, "float", "erf(x)", "the error function, 2/sqrt(pi) times the integral
 
 UNARY(floor, "float", "floor(x)", "the next whole number below", .onnx = {{"Floor", 6, 0}}, .no_grad = FLAT, PLAIN_CASES);
 UNARY(ceil, "float", "ceil(x)", "the next whole number above", .onnx = {{"Ceil", 6, 0}}, .no_grad = FLAT, PLAIN_CASES);
+UNARY(trunc, "float", "select(x < 0, ceil(x), floor(x))", "the next whole number towards 0", .no_grad = FLAT, PLAIN_CASES);
 UNARY(round, "float", "round(x)", "the nearest whole number, halves to the even one", .onnx = {{"Round", 11, 0}}, .no_grad = FLAT, PLAIN_CASES);
 
 // --- the larger and the smaller ---------------------------------------------------------------------------------------------------

@@ -72,7 +72,8 @@ const OpDef op_accuracy = {
 
 static bool count_pairs_shape(OpCall *call)
 {
-    Size classes = call_attr(call, "count")->sizes[0], dim[] = {classes, classes};
+    const Attr *rows = call_attr(call, "rows");
+    Size classes = call_attr(call, "count")->sizes[0], dim[] = {rows->kind == ATTR_NONE ? classes : rows->sizes[0], classes};
     return op_one(call, type_of(TYPE_f32, 2, dim));
 }
 
@@ -90,8 +91,8 @@ static Loop *count_pairs_lower(Context *cx, const Node *node)
 }
 
 const OpDef op_count_pairs = {
-    .name = "count_pairs", .brief = "how often each pair (a, b) occurs", .inputs = "a: index, b: index", .outputs = "y", .traits = OP_INTERNAL | OP_INDEX, .attrs = {{.name = "count", .kind = ATTR_SIZES, .brief = "a and b are below it"}},
-    .shape = count_pairs_shape, .lower = count_pairs_lower, .no_grad = COUNTS, .along = "mixes", .precision = "any", .cases = CASES("a: i32[N] in 0 2; b: i32[N] in 0 2; count = 3"),
+    .name = "count_pairs", .brief = "how often each pair (a, b) occurs", .inputs = "a: index, b: index", .outputs = "y", .traits = OP_INTERNAL | OP_INDEX, .attrs = {{.name = "count", .kind = ATTR_SIZES, .brief = "a and b are below it"}, {.name = "rows", .kind = ATTR_SIZES, .initial = "", .brief = "a is below this, if it is another"}},
+    .shape = count_pairs_shape, .lower = count_pairs_lower, .no_grad = COUNTS, .along = "mixes", .precision = "any", .cases = CASES("a: i32[N] in 0 2; b: i32[N] in 0 2; count = 3", "a: i32[5] in 0 1; b: i32[5] in 0 6; count = 7; rows = 2"),
 };
 
 static bool confusion_shape(OpCall *call)
@@ -133,4 +134,104 @@ static void mae_expand(Builder *b, const Node *node, Value **out) { out[0] = mea
 const OpDef op_mae = {
     .name = "mae", .brief = "the mean absolute error", .inputs = "y: float, t: float", .outputs = "error", .example = "metric mae(price, truth)", .shape = mae_shape, .expand = mae_expand, .traits = OP_METRIC,
     .along = "each", .precision = "f32", .metric = {METRIC_MEAN, -1, ""}, .cases = CASES("y: f32[2,3] in 1 2; t: f32[2,3] in -2 0"),
+};
+
+// --- perplexity, rmse ---------------------------------------------------------------------------------------------------------------
+
+static bool perplexity_shape(OpCall *call)
+{
+    Shape rows;
+    return classes_fit(call, &rows) && op_one(call, (Type){.dtype = call->in[0]->type.dtype});
+}
+
+static void perplexity_expand(Builder *b, const Node *node, Value **out)
+{
+    OpCall call = call_new(b, "cross_entropy", 2, node->in);
+    call_same(&call, node);
+    out[0] = op_build(b, &call);
+}
+
+const OpDef op_perplexity = {
+    .name = "perplexity", .brief = "e to the mean cross entropy: between how many words a model still wavers", .inputs = "logits: float, label: index", .outputs = "y", .example = "metric perplexity(logits, next)",
+    .doc = "This op gives the mean cross entropy of a batch; e to the power of the mean over all batches is taken at the end, which is not the mean of the batches' perplexities.",
+    .attrs = {CLASS_AXIS, {.name = "ignore", .kind = ATTR_INT, .initial = "", .brief = "rows with this label do not count"}}, .shape = perplexity_shape, .expand = perplexity_expand, .traits = OP_METRIC | OP_INDEX, .along = "each", .precision = "f32",
+    .metric = {METRIC_MEAN, -1, "exp"}, .cases = CASES("logits: f32[N,4]; label: i32[N] in 0 3", "logits: f32[2,3,4]; label: i32[2,4] in 0 2; axis = 1; ignore = 1"),
+};
+
+static void rmse_expand(Builder *b, const Node *node, Value **out) { out[0] = mean_of_all(b, build_map2(b, "(x0 - x1) * (x0 - x1)", node->in[0], node->in[1])); }
+
+const OpDef op_rmse = {
+    .name = "rmse", .brief = "the root of the mean squared error", .inputs = "y: float, t: float", .outputs = "error", .example = "metric rmse(price, truth)", .doc = "This op gives the mean square of a batch; the root of the mean over all batches is taken at the end.",
+    .shape = mae_shape, .expand = rmse_expand, .traits = OP_METRIC, .along = "each", .precision = "f32", .metric = {METRIC_MEAN, -1, "sqrt"}, .cases = CASES("y: f32[2,3]; t: f32[2,3]", "y: f32[N]; t: f32[N]"),
+};
+
+// --- mean_iou ------------------------------------------------------------------------------------------------------------------------
+
+static bool mean_iou_shape(OpCall *call)
+{
+    const Type *mask = &call->in[0]->type, *truth = &call->in[1]->type;
+    Size classes = size_const(call->cx, call_attr(call, "classes")->i), dim[] = {classes, classes};
+    if (!shape_equal(&mask->shape, &truth->shape))
+        return op_error(call, MESSAGE_E0303, "mean_iou", op_input_name(call, 0), type_text(call->cx, mask), op_input_name(call, 1), type_text(call->cx, truth));
+    return op_one(call, type_of(TYPE_f32, 2, dim));
+}
+
+// Rows that do not count go to a class of their own, which is cut off.
+static void mean_iou_expand(Builder *b, const Node *node, Value **out)
+{
+    const Attr *ignore = node_attr(node, "ignore");
+    int64_t classes = node_attr(node, "classes")->i;
+    Value *mask = build_cast(b, node->in[0], TYPE_i64), *truth = build_cast(b, node->in[1], TYPE_i64);
+    Size more = size_const(b->cx, classes + 1), all = size_const(b->cx, classes), zero = size_const(b->cx, 0);
+    if (ignore->kind != ATTR_NONE)
+        truth = build_map3(b, "select(x0 == x1, x2, x0)", truth, build_number(b, TYPE_i64, (double)ignore->i), build_number(b, TYPE_i64, (double)classes));
+    OpCall pairs = call_new(b, "count_pairs", 2, (Value *[]){truth, mask});
+    call_sizes(&pairs, "count", 1, &more);
+    out[0] = build_slice(b, build_slice(b, op_build(b, &pairs), 0, zero, all, 1), 1, zero, all, 1);
+}
+
+const OpDef op_mean_iou = {
+    .name = "mean_iou", .brief = "intersection over union of each class, the mean over the classes", .inputs = "x: index, truth: index", .outputs = "y", .example = "metric mean_iou(mask, truth, classes = 2, ignore = 255)",
+    .doc = "TP / (TP + FP + FN) of each class that occurs, from the confusion matrix of all batches, which is what this op gives.",
+    .attrs = {{.name = "classes", .kind = ATTR_INT, .least = 1, .most = 65536, .brief = "how many there are"}, {.name = "ignore", .kind = ATTR_INT, .initial = "", .brief = "places with this truth do not count"}}, .shape = mean_iou_shape, .expand = mean_iou_expand, .no_grad = COUNTS,
+    .traits = OP_METRIC, .along = "each", .precision = "any", .metric = {METRIC_SUM, 1, "iou"}, .cases = CASES("x: i32[N,5] in 0 2; truth: i32[N,5] in 0 2; classes = 3", "x: i32[2,3,3] in 0 1; truth: u8[2,3,3] in 0 2; classes = 2; ignore = 2"),
+};
+
+// --- auc -----------------------------------------------------------------------------------------------------------------------------
+
+enum { AUC_BINS = 1024 };
+
+static bool auc_shape(OpCall *call)
+{
+    Shape rows;
+    const Type *x = &call->in[0]->type;
+    int64_t two;
+    Size dim[] = {size_const(call->cx, 2), size_const(call->cx, AUC_BINS)};
+    if (!classes_fit(call, &rows))
+        return false;
+    int axis = (int)attr_axis(call_attr(call, "axis"), 0, x->shape.rank);
+    if (!size_known(x->shape.dim[axis], &two) || two != 2)
+        return op_error(call, MESSAGE_E0311, "logits of auc", "of two classes", type_text(call->cx, x));
+    return op_one(call, type_of(TYPE_f32, 2, dim));
+}
+
+// The probability of class 1 in so many steps: how often each occurs, among rows of class 0 and of class 1.
+static void auc_expand(Builder *b, const Node *node, Value **out)
+{
+    OpCall softmax = call_new(b, "softmax", 1, node->in);
+    call_same(&softmax, node);
+    int axis = node_axis(node, "axis", node->in[0]->type.shape.rank);
+    Value *p = build_slice(b, op_build(b, &softmax), axis, size_const(b->cx, 1), size_const(b->cx, 1), 1), *label = build_cast(b, node->in[1], TYPE_i64);
+    Value *bin = build_cast(b, build_map1(b, arena_printf(b->cx->arena, "min(max(floor(x0 * %d), 0), %d)", AUC_BINS, AUC_BINS - 1), build_reshape(b, p, &label->type.shape)), TYPE_i64);
+    Size bins = size_const(b->cx, AUC_BINS);
+    OpCall pairs = call_new(b, "count_pairs", 2, (Value *[]){label, bin});
+    call_sizes(&pairs, "count", 1, &bins);
+    call_sizes(&pairs, "rows", 1, &node->out[0]->type.shape.dim[0]);
+    out[0] = op_build(b, &pairs);
+}
+
+const OpDef op_auc = {
+    .name = "auc", .brief = "the area under the ROC curve: how often a row of class 1 has a larger probability than one of class 0", .inputs = "logits: float, label: index", .outputs = "y", .example = "metric auc(quick, truth)",
+    .doc = "Of two classes. This op counts probabilities in 1024 steps, which add up over batches; equal steps count half. So the area is right to about 1/1000.", .attrs = {CLASS_AXIS}, .shape = auc_shape, .expand = auc_expand, .no_grad = COUNTS,
+    .traits = OP_METRIC | OP_INDEX, .along = "each", .precision = "any", .metric = {METRIC_SUM, 1, "auc"}, .cases = CASES("logits: f32[N,2]; label: i32[N] in 0 1"),
 };

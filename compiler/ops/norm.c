@@ -326,6 +326,34 @@ const OpDef op_instancenorm = {
     .onnx = {{"InstanceNormalization", 6, 0}}, .cases = CASES("x: f32[N,2,5]; weight: f32[2]; bias: f32[2]"),
 };
 
+// --- by given numbers -----------------------------------------------------------------------------------------------------------------
+
+static bool normalize_shape(OpCall *call)
+{
+    const Type *x = &call->in[0]->type;
+    int axis;
+    if (!op_rank(call, 0, 1, RANK_MAX) || !op_axis(call, "axis", x->shape.rank, &axis))
+        return false;
+    Type wanted = type_of(x->dtype, 1, &x->shape.dim[axis]);
+    return op_matches(call, "mean", wanted) && op_matches(call, "std", wanted) && same_shape(call);
+}
+
+static void normalize_expand(Builder *b, const Node *node, Value **out)
+{
+    const Shape *x = &node->in[0]->type.shape;
+    Shape column = {.rank = x->rank};
+    int axis = node_axis(node, "axis", x->rank);
+    for (int i = 0; i < x->rank; i++)
+        column.dim[i] = i == axis ? x->dim[i] : size_const(b->cx, 1);
+    out[0] = build_map3(b, "(x0 - x1) / x2", node->in[0], build_reshape(b, node->in[1], &column), build_reshape(b, node->in[2], &column));
+}
+
+const OpDef op_normalize = {
+    .name = "normalize", .brief = "takes off a mean and divides by a deviation, of each channel", .inputs = "x: float, mean: float, std: float", .outputs = "y", .example = "image = normalize(image / 255, mean = [0.485, 0.456, 0.406], std = [0.229, 0.224, 0.225])",
+    .doc = "(x - mean) / std with the numbers that are given, as public models of pictures want their inputs. Numbers found in the data: standardize.", .attrs = {{.name = "axis", .kind = ATTR_INT, .initial = "-3", .brief = "where the channels are; -3 is right for (C, H, W) and (N, C, H, W)"}},
+    .shape = normalize_shape, .expand = normalize_expand, .traits = OP_DATA, .along = "each", .precision = "any", .cases = CASES("x: f32[N,3,2,2]; mean: f32[3]; std: f32[3] in 0.5 2", "x: f32[1,5,7]; mean: f32[1]; std: f32[1] in 0.5 2", "x: f32[2,3]; mean: f32[3]; std: f32[3] in 0.5 2; axis = 1"),
+};
+
 // --- local response -----------------------------------------------------------------------------------------------------------------
 
 #define NEIGHBOURS {.name = "size", .kind = ATTR_INT, .least = 1, .most = 1e6, .positional = true, .brief = "how many neighbouring channels"}

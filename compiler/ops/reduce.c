@@ -144,6 +144,19 @@ const OpDef op_var = {
     .shape = reduce_shape, .expand = var_expand, .flops = reduce_flops, .traits = OP_DATA, ALONG, .precision = "f32", .cases = CASES("x: f32[2,3]", "x: f32[N,4,2]; axis = 1; correction = 0", "x: f32[3,2]; axis = 0; keep = true"),
 };
 
+static void std_expand(Builder *b, const Node *node, Value **out)
+{
+    OpCall call = call_new(b, "var", 1, node->in);
+    call_same(&call, node);
+    out[0] = build_map1(b, "select(x0 > 0, sqrt(x0), x0)", op_build(b, &call));
+}
+
+const OpDef op_std = {
+    .name = "std", .brief = "the standard deviation: the square root of the variance", .inputs = "x: float", .outputs = "y", .example = "y = std(x, axis = 0)", .doc = "The gradient of equal elements is finite.",
+    .attrs = {REDUCE_ATTRS, {.name = "correction", .kind = ATTR_INT, .initial = "1", .least = 0, .most = 1e9, .brief = "1 for a sample, 0 for all there is"}},
+    .shape = reduce_shape, .expand = std_expand, .flops = reduce_flops, .traits = OP_DATA, ALONG, .precision = "f32", .cases = CASES("x: f32[2,3]", "x: f32[N,4,2]; axis = 1; correction = 0", "x: f32[3,2]; axis = 0; keep = true"),
+};
+
 static void norm_expand(Builder *b, const Node *node, Value **out)
 {
     Value *sum = sum_like(b, node, build_map1(b, "x0 * x0", node->in[0]));

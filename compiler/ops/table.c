@@ -23,7 +23,7 @@ const OpDef *op_find(const char *name)
 static const char *const input_names[] = {
     "x", "y", "t", "a", "b", "c", "q", "k", "v", "h", "dy", "where", "condition", "weight", "bias", "running_mean", "running_var", "index", "label", "logits", "logp", "place",
     "mask", "position", "values", "like", "lengths", "start", "cell", "turned", "gates", "dcell", "boxes", "score", "image", "grid", "truth", "positive", "negative",
-    "found", "confidence", "class", "count",
+    "mean", "std", "found", "confidence", "class", "count",
     LAYER("0"), LAYER("1"), LAYER("2"), LAYER("3"), LAYER("0_reverse"), LAYER("1_reverse"), LAYER("2_reverse"), LAYER("3_reverse"),
 };
 #undef LAYER

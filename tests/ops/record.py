@@ -605,6 +605,91 @@ def recurrent(make, states):
 
 ANSWERS.update({"lstm": recurrent(torch.nn.LSTM, 2), "gru": recurrent(torch.nn.GRU, 1), "rnn": recurrent(torch.nn.RNN, 1)})
 
+# --- pictures and boxes
+
+def resize(i, a):
+    size = many(a.size, i.x.dim() - 2) if a.size else [int(n * a.scale) for n in i.x.shape[2:]]
+    mode = {"nearest": "nearest", "linear": ("linear", "bilinear", "trilinear")[i.x.dim() - 3], "cubic": "bicubic"}[a.method]
+    return F.interpolate(i.x, size=None if a.scale else size, scale_factor=a.scale and float(a.scale), mode=mode, **({} if a.method == "nearest" else {"align_corners": a.align == "corners"}))
+
+
+def shuffled(i, a, back):
+    f = a.factor
+    if a.order == "crd":
+        return F.pixel_unshuffle(i.x, f) if back else F.pixel_shuffle(i.x, f)
+    n, c, h, w = i.x.shape
+    if back:
+        return i.x.reshape(n, c, h // f, f, w // f, f).permute(0, 3, 5, 1, 2, 4).reshape(n, c * f * f, h // f, w // f)
+    return i.x.reshape(n, f, f, c // (f * f), h, w).permute(0, 3, 4, 1, 5, 2).reshape(n, c // (f * f), h * f, w * f)
+
+
+def iou(x, y):
+    """of boxes as they are drawn, also where x1 < x0"""
+    area = lambda t: (t[..., 2] - t[..., 0]) * (t[..., 3] - t[..., 1])
+    common = (torch.minimum(x[..., 2:], y[..., 2:]) - torch.maximum(x[..., :2], y[..., :2])).clamp(min=0).prod(-1)
+    return common, area(x) + area(y) - common
+
+
+def box_iou(i, a):
+    common, both = iou(i.x.unsqueeze(-2), i.y.unsqueeze(-3))
+    return torch.where(both > 0, common / both, 0)
+
+
+def nms(i, a):
+    """one box after the other, with torchvision's overlap of boxes"""
+    n, m, classes = i.score.shape
+    found, confidence = torch.zeros(n, a.limit, 4), torch.zeros(n, a.limit)
+    kind, count = torch.full((n, a.limit), -1), torch.zeros(n, dtype=torch.int64)
+    for k in range(n):
+        left = sorted(((-float(i.score[k, b, c]), b, c) for b in range(m) for c in range(classes) if i.score[k, b, c] > (a.score or 0)))
+        while left and count[k] < a.limit:
+            s, b, c = left[0]
+            at = int(count[k])
+            found[k, at], confidence[k, at], kind[k, at] = i.boxes[k, b], -s, c
+            count[k] += 1
+            keep = []
+            for t in left[1:]:
+                common, both = iou(i.boxes[k, b], i.boxes[k, t[1]])
+                if t[2] != c or (t[1] != b and not common > a.iou * both):
+                    keep.append(t)
+            left = keep
+    return [found, confidence, kind, count]
+
+
+def roi_align(i, a):
+    k = torch.arange(i.boxes.shape[0]).repeat_interleave(i.boxes.shape[1]).unsqueeze(1).to(torch.float64)
+    size = many(a.size, 2)
+    y = torchvision.ops.roi_align(i.x, torch.cat([k, i.boxes.reshape(-1, 4)], 1), size, float(a.scale), a.samples, bool(a.aligned))
+    return y.reshape(i.boxes.shape[0], i.boxes.shape[1], *y.shape[1:])
+
+
+def giou(i, a):
+    common, both = iou(i.y, i.t)
+    hull = (torch.maximum(i.y[..., 2:], i.t[..., 2:]) - torch.minimum(i.y[..., :2], i.t[..., :2])).prod(-1)
+    return reduced(1 - common / (both + 1e-7) + (hull - both) / (hull + 1e-7), a)
+
+
+ANSWERS.update({
+    "resize": resize,
+    "pixel_shuffle": lambda i, a: shuffled(i, a, False),
+    "pixel_unshuffle": lambda i, a: shuffled(i, a, True),
+    "box_iou": box_iou,
+    "giou_loss": giou,
+    "nms": nms,
+    "grid_sample": lambda i, a: F.grid_sample(i.x, i.grid, "nearest" if a.method == "nearest" else "bilinear", a.outside, bool(a.corners)),
+    "roi_align": roi_align,
+    "einsum": lambda i, a: torch.einsum(a.equation, *i.values()),
+    "hard_tanh": lambda i, a: F.hardtanh(i.x, a.least, a.most),
+    "hard_shrink": lambda i, a: F.hardshrink(i.x, a.bound),
+    "soft_shrink": lambda i, a: F.softshrink(i.x, a.bound),
+    "threshold": lambda i, a: F.threshold(i.x, a.bound, a.value),
+    "glu": lambda i, a: F.glu(i.x, a.axis) if a.gate == "sigmoid" else F.silu(i.x.chunk(2, a.axis)[0]) * i.x.chunk(2, a.axis)[1],
+    "std": lambda i, a: i.x.std(axes_of(i, a), correction=a.correction, keepdim=a.keep),
+    "normalize": lambda i, a: ((i.x.movedim(a.axis, -1) - i.mean) / i.std).movedim(-1, a.axis),
+})
+unary(tanh_shrink=F.tanhshrink, trunc=torch.trunc, log2=torch.log2, log10=torch.log10, exp2=torch.exp2, sinh=torch.sinh, cosh=torch.cosh, asinh=torch.asinh, acosh=torch.acosh, atanh=torch.atanh)
+
+
 # --- attention
 
 def attention(i, a):
@@ -643,6 +728,31 @@ def rotary(i, a):
 
 
 ANSWERS.update({"attention": attention, "rotary": rotary})
+
+def counts(truth, said, classes):
+    return torch.bincount(truth * classes + said, minlength=classes * classes).reshape(classes, classes).to(torch.float64)
+
+
+def mean_iou(i, a):
+    x, t = i.x.long().flatten(), i.truth.long().flatten()
+    keep = torch.ones_like(t, dtype=torch.bool) if a.ignore is None else t != a.ignore
+    return counts(t[keep], x[keep], a.classes)
+
+
+def auc(i, a):
+    bins = (i.logits.softmax(a.axis).select(a.axis, 1) * 1024).floor().clamp(0, 1023).long().flatten()
+    out = torch.zeros(2, 1024)
+    for t, k in zip(i.label.long().flatten(), bins):
+        out[t, k] += 1
+    return out
+
+
+ANSWERS.update({
+    "perplexity": lambda i, a: F.cross_entropy(class_last(i, a), i.label.long(), ignore_index=ignored(a)),
+    "rmse": lambda i, a: F.mse_loss(i.y, i.t),
+    "mean_iou": mean_iou,
+    "auc": auc,
+})
 
 none("random numbers have no outside answer", "random_uniform", "random_normal", "random_int", "dropout")
 
