@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { GEMM_SCRATCH = 16384, GEMM_PANEL = 32, GEMM_BLOCK = 256 };
+enum { GEMM_SCRATCH = 49152, GEMM_PARTS = 8, GEMM_PANEL = 32, GEMM_BLOCK = 256 };
 
 static void add_arg(Kernel *kernel, KernelArg arg)
 {
@@ -55,7 +55,8 @@ static int gemm_parts(const Gemm *g)
 {
     double m = size_largest(g->m), n = size_largest(g->n), k = size_largest(g->k);
     double most = n / 32 > m / 8 ? n / 32 : m / 8;
-    int parts = parts_for(m * n * k);
+    int parts = parts_for(m * n * k / 4);       // a multiply-add takes a fraction of what an element of a formula does
+    parts = parts < GEMM_PARTS ? parts : GEMM_PARTS;
     if (g->turn_b && !g->turn_a && m < n)
         most = ceil(m / GEMM_PANEL) * ceil(n / GEMM_BLOCK);
     return parts < most ? parts : most < 1 ? 1 : (int)most;

@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-enum { LANES = 16, LANES_FROM = 32, BLOCK = 64, PARTS_MAX = 16, FIRST_NEW_VAR = 2 * RANK_MAX };
+enum { LANES = 16, LANES_FROM = 32, BLOCK = 64, PARTS_MAX = 16, PART_OPERATIONS = 65536, FIRST_NEW_VAR = 2 * RANK_MAX };
 
 typedef struct Axis { int var; Size extent; bool reduced; } Axis;
 
@@ -33,8 +33,8 @@ typedef struct Nest {
 
 int parts_for(double operations)
 {
-    double parts = operations / 32768;
-    return operations < 65536 ? 1 : parts < PARTS_MAX ? (int)parts : PARTS_MAX;
+    double parts = operations / PART_OPERATIONS;        // some microseconds: less than that is not worth waking a thread
+    return operations < 4.0 * PART_OPERATIONS ? 1 : parts < PARTS_MAX ? (int)parts : PARTS_MAX;
 }
 
 static bool extent_is(Size size, int64_t n)

@@ -1,8 +1,9 @@
 // Matrix products, C = start + A B, in register tiles.
 //
 // A tile of C (MLK_ROWS rows by two vectors) stays in registers while k runs: each step loads two vectors of a row of B
-// and broadcasts one element of each row of A, so A may be transposed or strided and is never packed. B is read where it
-// lies; a panel of it (MLK_K_BLOCK rows by MLK_PANEL columns) is copied into the scratch area only if it is transposed,
+// and broadcasts one element of each row of A, so A may be transposed or strided. It is read where it lies unless its pitch
+// would put the elements of a tile into the same lines of the L1 cache; then blocks of it are copied. B is read where it
+// lies, too; a panel of it (MLK_K_BLOCK rows by MLK_PANEL columns) is copied into the scratch area only if it is transposed,
 // ends inside a vector, or has a row pitch at which its rows would fall into the same lines of the L1 cache.
 // Where B is transposed and C has fewer rows than columns, as in layers with small batches, C' = B' A' is computed
 // instead: then A is what gets turned, which is less, and B's rows are read where they lie.
@@ -17,7 +18,9 @@
 #define MLK_K_BLOCK      256
 #define MLK_PANEL        (2 * MLK_W)
 #define MLK_N_BLOCK      256                              // columns of C that mlk_gemm_turned takes at once
-#define MLK_GEMM_SCRATCH ((MLK_K_BLOCK + MLK_N_BLOCK) * MLK_PANEL)  // floats for each worker, whatever the sizes
+#define MLK_M_BLOCK      128                              // rows of A that are copied at once
+#define MLK_A_PAD        16
+#define MLK_GEMM_SCRATCH (MLK_K_BLOCK * (MLK_PANEL + MLK_M_BLOCK + MLK_A_PAD * 2))  // floats for each worker, whatever the sizes
 
 // One tile of C and what it is made from. Rows that the tile has too many repeat the last one and are not stored.
 typedef struct MlkTile {
@@ -199,7 +202,7 @@ MLK_FN void mlk_panel_take(MlkTile *panel, const float *b, int64_t b_row, int tr
                            float *scratch)
 {
     int64_t width = panel->columns <= MLK_W ? MLK_W : MLK_PANEL;
-    int same_lines = b_row % 1024 == 0 && panel->rows >= 4 * MLK_ROWS;
+    int same_lines = b_row % 512 == 0 && panel->rows >= 4 * MLK_ROWS;
     panel->b = scratch;
     panel->b_row = MLK_PANEL;
     if (transposed) {
@@ -257,31 +260,70 @@ MLK_FN void mlk_gemm_turned(int64_t m, int64_t n, int64_t k, const float *a, int
     }
 }
 
+// Pitches at which the rows of a tile, or its steps, fall into few sets of the cache.
+MLK_LEAF int mlk_same_sets(int64_t k, int64_t a_row, int64_t a_step)
+{
+    return a_step == 1 ? a_row % 256 == 0 && a_row >= 512 : k >= 128 && a_row == 1 && a_step % 128 == 0 && a_step >= 256;
+}
+
+// Copies rows i..i+rows-1 and steps k0..k0+k-1 of A close together, and makes the tile read them there.
+MLK_FN void mlk_take_rows(MlkTile *t, const float *a, int64_t i, int64_t k0, float *to)
+{
+    if (t->a_step == 1) {
+        for (int64_t r = 0; r < t->rows; r++)
+            mlk_copy(to + r * (MLK_K_BLOCK + MLK_A_PAD), a + (i + r) * t->a_row + k0, t->k);
+        t->a_row = MLK_K_BLOCK + MLK_A_PAD;
+    } else {
+        for (int64_t p = 0; p < t->k; p++)
+            mlk_copy(to + p * (MLK_M_BLOCK + MLK_A_PAD), a + (k0 + p) * t->a_step + i, t->rows);
+        t->a_step = MLK_M_BLOCK + MLK_A_PAD;
+    }
+    t->a = to;
+}
+
+// A share of C: rows i_from..i_end-1, columns j_from..j_end-1.
+typedef struct MlkShare {
+    int64_t i_from, i_end, j_from, j_end;
+} MlkShare;
+
+// Whole panels of columns, or whole tiles of rows where the columns are few, or where A is to be copied and tall: then each
+// share copies rows of its own.
+MLK_FN MlkShare mlk_gemm_share(int64_t m, int64_t n, int copied, int part, int parts)
+{
+    int64_t panels = (n + MLK_PANEL - 1) / MLK_PANEL, blocks = (m + MLK_ROWS - 1) / MLK_ROWS;
+    if (!(copied && m >= n && blocks >= 4 * parts) && (panels >= parts || panels >= blocks))
+        return (MlkShare){0, m, mlk_share(panels, part, parts) * MLK_PANEL,
+                          mlk_min(mlk_share(panels, part + 1, parts) * MLK_PANEL, n)};
+    return (MlkShare){mlk_share(blocks, part, parts) * MLK_ROWS, mlk_min(mlk_share(blocks, part + 1, parts) * MLK_ROWS, m), 0, n};
+}
+
 MLK_FN void mlk_gemm_any(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_step, const float *b,
                          int64_t b_row, int transposed, float *c, int64_t c_row, const float *bias, int accumulate,
                          float *scratch, int part, int parts)
 {
-    int64_t panels = (n + MLK_PANEL - 1) / MLK_PANEL, blocks = (m + MLK_ROWS - 1) / MLK_ROWS;
-    int by_columns = panels >= parts || panels >= blocks;
-    int64_t j_from = by_columns ? mlk_share(panels, part, parts) * MLK_PANEL : 0;
-    int64_t j_end = by_columns ? mlk_min(mlk_share(panels, part + 1, parts) * MLK_PANEL, n) : n;
-    int64_t i_from = by_columns ? 0 : mlk_share(blocks, part, parts) * MLK_ROWS;
-    int64_t i_end = by_columns ? m : mlk_min(mlk_share(blocks, part + 1, parts) * MLK_ROWS, m);
-    if (i_from >= i_end)
-        return;
+    int copied = mlk_same_sets(k, a_row, a_step);
+    MlkShare s = mlk_gemm_share(m, n, copied, part, parts);
+    copied = copied && s.i_end - s.i_from > MLK_ROWS && s.j_end - s.j_from > MLK_PANEL;
+    int64_t rows = copied ? MLK_M_BLOCK : mlk_max_of(1, s.i_end - s.i_from);
     for (int64_t k0 = 0; k0 == 0 || k0 < k; k0 += MLK_K_BLOCK)
-        for (int64_t j = j_from; j < j_end; j += MLK_PANEL) {
-            MlkTile t = {.k = mlk_min(k - k0, MLK_K_BLOCK), .a = a + i_from * a_row + k0 * a_step, .a_row = a_row,
-                         .a_step = a_step, .c = c + i_from * c_row + j, .c_row = c_row,
-                         .rows = i_end - i_from, .columns = mlk_min(j_end - j, MLK_PANEL)};
-            if (accumulate || k0 > 0) {
-                t.start = t.c;
-                t.start_row = c_row;
-            } else if (bias) {
-                t.start = bias + j;
+        for (int64_t i = s.i_from; i < s.i_end; i += rows) {
+            MlkTile left = {.k = mlk_min(k - k0, MLK_K_BLOCK), .a = a + i * a_row + k0 * a_step, .a_row = a_row,
+                            .a_step = a_step, .c_row = c_row, .rows = mlk_min(s.i_end - i, rows)};
+            if (copied)
+                mlk_take_rows(&left, a, i, k0, scratch + MLK_K_BLOCK * MLK_PANEL);
+            for (int64_t j = s.j_from; j < s.j_end; j += MLK_PANEL) {
+                MlkTile t = left;
+                t.c = c + i * c_row + j;
+                t.columns = mlk_min(s.j_end - j, MLK_PANEL);
+                if (accumulate || k0 > 0) {
+                    t.start = t.c;
+                    t.start_row = c_row;
+                } else if (bias) {
+                    t.start = bias + j;
+                }
+                mlk_panel_take(&t, b, b_row, transposed, k0, j, scratch);
+                mlk_panel(&t);
             }
-            mlk_panel_take(&t, b, b_row, transposed, k0, j, scratch);
-            mlk_panel(&t);
         }
 }
 

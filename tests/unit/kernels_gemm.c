@@ -93,5 +93,8 @@ int main(void)
     run_case(&(Case){.m = 500, .n = 10, .k = 20, .b_transposed = 1, .bias = 1});
     run_case(&(Case){.m = 67, .n = 301, .k = 515, .b_transposed = 1, .bias = 1});  // computed turned
     run_case(&(Case){.m = 35, .n = 600, .k = 70, .b_transposed = 1, .accumulate = 1});
+    run_case(&(Case){.m = 256, .n = 130, .k = 300, .a_transposed = 1});  // blocks of A are copied
+    run_case(&(Case){.m = 301, .n = 130, .k = 512, .bias = 1});
+    run_case(&(Case){.m = 384, .n = 70, .k = 261, .a_transposed = 1, .accumulate = 1});
     return check_summary();
 }
