@@ -109,6 +109,22 @@ static bool near(const Tensor *a, const Tensor *b, double bound, double *worst)
 }
 
 // The graph as it was built is the judge; the program runs with a full batch and with a smaller one.
+static int most_var(const Loop *loop)
+{
+    int most = loop->var;
+    for (int i = 0; i < loop->body.count; i++)
+        most = most_var(loop->body.at[i]) > most ? most_var(loop->body.at[i]) : most;
+    return loop->other != NULL && most_var(loop->other) > most ? most_var(loop->other) : most;
+}
+
+// Variables are numbered from 0 in each kernel.
+static void check_numbers(const char *test, const Program *program)
+{
+    for (int i = 0; i < program->steps.count; i++)
+        if (program->steps.at[i]->loops != NULL && most_var(program->steps.at[i]->loops) >= 64)
+            fail(test, "a loop variable has a large number");
+}
+
 static Program *check_program(const char *test, Made *m, int64_t batch, double bound)
 {
     Graph *before = graph_copy(m->g);
@@ -118,6 +134,7 @@ static Program *check_program(const char *test, Made *m, int64_t batch, double b
         fail(test, "no program");
         return NULL;
     }
+    check_numbers(test, program);
     for (int64_t n = batch; n > 0; n = n > batch / 2 ? batch / 2 : 0) {
         Eval judge = eval_new(before, n), eval = judge;
         eval.at = NEW_ARRAY(arena, Tensor *, m->g->values.count);
@@ -304,13 +321,13 @@ static void test_reductions(const char *op, double bound)
 static void test_parts(void)                            // large enough to be cut
 {
     Made m = made_new("parts", 70);
-    Value *x = INPUT(&m, "x", -1, 40, 50);
+    Value *x = INPUT(&m, "x", -1, 40, 150);
     Value *e = build1(&m.b, "exp", x, "");
     made_output(&m, e);
     made_output(&m, build1(&m.b, "sum", x, "axis = 2"));
     made_output(&m, build1(&m.b, "sum", x, "axis = [0, 1]"));
     made_output(&m, build1(&m.b, "sum", x, "axis = 0"));
-    Program *program = check_program("parts", &m, 70, 1e-4);        // sums of 2800 numbers in another order
+    Program *program = check_program("parts", &m, 70, 1e-4);        // sums of 2800 and more numbers in another order
     for (int i = 0; program != NULL && i < program->steps.count; i++)
         if (program->steps.at[i]->parts < 2 && program->steps.at[i]->flops != NULL && i != 2)
             fail("parts", program->steps.at[i]->equation);
