@@ -60,7 +60,8 @@ int64_t type_wrap(DType type, int64_t n);               // two's complement, cut
 // so two sizes are the same if size_equal says so, and only then. A symbol equals only itself. What does not fit into 64 bits
 // or has too many terms becomes a size that is not valid and equals nothing; graph_call refuses it.
 
-typedef struct Symbol { const char *name; int64_t bound; bool batch; int id; } Symbol;     // bound 0: none is known
+typedef struct Symbol { const char *name; int64_t bound; bool batch; int id; int64_t trained; } Symbol;
+// bound 0: none is known. trained: its value in training, as the data has it; 0: its bound
 typedef struct SizeForm SizeForm;
 typedef const SizeForm *Size;
 

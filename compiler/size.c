@@ -100,7 +100,7 @@ Size size_symbol(Context *cx, const char *name, int64_t bound)
     Symbol *symbol = map_get(cx->symbols, name);
     if (symbol == NULL) {
         symbol = NEW(cx->arena, Symbol);
-        *symbol = (Symbol){name, bound, false, map_count(cx->symbols)};
+        *symbol = (Symbol){.name = name, .bound = bound, .id = map_count(cx->symbols)};
         map_set(cx->symbols, name, symbol);
     }
     if (symbol->bound == 0)

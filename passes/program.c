@@ -76,7 +76,8 @@ static void bound_batch(Context *cx, const Graph *graph, int64_t batch)
     }
 }
 
-// A training program is made for one size of everything but the batch, the largest: its samples are all of one shape.
+// A training program is made for one size of everything but the batch, that of the data or else the largest: its samples are all
+// of one shape.
 static void bind_sizes(const Model *model, Graph *graph)
 {
     Context *cx = model->cx;
@@ -86,7 +87,8 @@ static void bind_sizes(const Model *model, Graph *graph)
     int64_t *symbols = NEW_ARRAY(cx->arena, int64_t, map_count(cx->symbols) + 1);
     for (int i = 0; i < map_count(cx->symbols); i++) {
         const Symbol *symbol = map_value(cx->symbols, i);
-        symbols[symbol->id] = !symbol->batch && symbol->bound > 0 ? symbol->bound : -1;
+        int64_t size = symbol->trained > 0 ? symbol->trained : symbol->bound;
+        symbols[symbol->id] = !symbol->batch && size > 0 ? size : -1;
     }
     graph_bind(graph, symbols);
 }
@@ -111,12 +113,12 @@ Program *program_of_graph(Model *model, Graph *graph, int64_t batch)
     int errors = cx->diag->errors;
     model_complete(model, graph != model->infer);
     bound_batch(cx, graph, batch);
+    bind_sizes(model, graph);
     for (int i = 0; i < graph->inputs.count; i++)
         check_bounds(cx, graph->inputs.at[i]);
     if (cx->diag->errors > errors)
         return NULL;
     params_place(model);
-    bind_sizes(model, graph);
     Work work = {.cx = cx, .model = model, .graph = graph, .batch = batch, .show = cx->show, .timed = cx->timed, .log = cx->log};
     return passes_run(&work, STAGE_PLANNED) ? work.program : NULL;
 }

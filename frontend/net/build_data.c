@@ -567,8 +567,13 @@ static bool fills_axis(Net *net, Size given, Size wanted, bool *differs)
     if (size_known(given, &n)) {
         if (step <= 0 || (n - none) % step != 0 || (n - none) / step < 1)
             return false;
-        values[symbol[0]->id] = (n - none) / step;
-        return size_at(wanted, values) == n && (symbol[0]->bound == 0 || values[symbol[0]->id] <= symbol[0]->bound);
+        int64_t value = values[symbol[0]->id] = (n - none) / step;
+        if (size_at(wanted, values) != n || (symbol[0]->bound > 0 && value > symbol[0]->bound))
+            return false;
+        Symbol *same = map_get(net->cx->symbols, symbol[0]->name);
+        if (same->trained == 0 && !same->batch)
+            same->trained = value;                      // training is for samples of this size
+        return same->trained == value || same->batch;
     }
     *differs = true;
     return !size_upper(given, &most) || !size_upper(wanted, &n) || most <= n;
@@ -611,8 +616,8 @@ static void fill(Net *net, const Ast *at, const char *name, const Value *goal, V
     }
     if (fit == FIT_DIFFERS && !is_padded(net, name))
         diag_report(net->cx->diag, at->place, MESSAGE_E0513, name, type_text(net->cx, &v->type));
-    if (fit >= FIT_NAMED)
-        later(net, at, "data for a named size", "a size that is a number");
+    if (fit == FIT_DIFFERS)
+        later(net, at, "samples whose sizes differ", "a size that is a number");
     Builder b = {.cx = net->cx, .graph = net->graph, .place = at->place};
     if (v->type.dtype != wanted.dtype)
         v = build1(&b, "cast", v, arena_printf(net->arena, "type = %s", type_def(wanted.dtype)->name));
