@@ -11,7 +11,10 @@
 
 typedef union Number { double f; int64_t i; } Number;
 
-typedef enum CellKind { CELL_NUMBER, CELL_VAR, CELL_LOCAL, CELL_LOAD, CELL_PRIM, CELL_CAST } CellKind;
+typedef enum CellKind {
+    CELL_NUMBER, CELL_VAR, CELL_LOCAL, CELL_LOAD, CELL_CAST, CELL_PRIM,
+    CELL_INDEX, CELL_FLOAT, CELL_COMPARE,               // common primitives, without a detour: + - * of i64 and f32; of i64
+} CellKind;
 
 typedef struct Cell {                   // an Expr, or the place of a store, bound to the run
     CellKind kind;
@@ -27,7 +30,7 @@ typedef struct Cell {                   // an Expr, or the place of a store, bou
     Tensor  *tensor;
     const Value *value;
     bool     flat;                      // one index into all elements
-    int64_t  stride[RANK_MAX];
+    int64_t  stride[RANK_MAX], extent[RANK_MAX];
 } Cell;
 
 typedef struct Step {                   // a Loop, bound to the run
@@ -79,8 +82,19 @@ static void bind_place(Walk *w, Cell *cell, const Value *value, int count, Expr 
     int64_t stride = 1;
     for (int i = count; i-- > 0; stride *= cell->flat ? 1 : t->dim[i]) {
         cell->stride[i] = stride;
+        cell->extent[i] = cell->flat ? tensor_count(t) : t->dim[i];
         cell->operand[i] = bind(w, index[i]);
     }
+}
+
+static CellKind prim_kind(const Walk *w, const Expr *e)
+{
+    bool simple = e->prim == PRIM_add || e->prim == PRIM_sub || e->prim == PRIM_mul;
+    if (simple && e->type == TYPE_i64)
+        return CELL_INDEX;
+    if (simple && e->type == TYPE_f32 && !w->eval->in_double)
+        return CELL_FLOAT;
+    return prim_compares(e->prim) && e->operand[0]->type == TYPE_i64 ? CELL_COMPARE : CELL_PRIM;
 }
 
 static void bind_into(Walk *w, Cell *cell, const Expr *e)
@@ -112,7 +126,7 @@ static void bind_into(Walk *w, Cell *cell, const Expr *e)
         bind_place(w, cell, e->value, e->count, e->operand);
         break;
     case EXPR_PRIM: case EXPR_CAST:
-        cell->kind = e->kind == EXPR_PRIM ? CELL_PRIM : CELL_CAST;
+        cell->kind = e->kind == EXPR_PRIM ? prim_kind(w, e) : CELL_CAST;
         cell->prim = e->prim;
         cell->count = e->count;
         for (int i = 0; i < e->count; i++)
@@ -167,7 +181,7 @@ static Cell *bind(Walk *w, const Expr *e)
     place(w, cell);
     Scope *scope = &w->scope[cell->level];
     pointer_map_set(scope->cells, e, cell);
-    if (cell->pure && (cell->kind == CELL_PRIM || cell->kind == CELL_CAST))
+    if (cell->pure && cell->kind >= CELL_CAST)
         LIST_ADD(w->arena, scope->pure, cell);
     return cell;
 }
@@ -234,7 +248,7 @@ static void outside(Walk *w, const Cell *cell, int axis, int64_t index)
     if (!w->failed)
         w->eval->error = arena_printf(w->eval->arena, "index %lld is outside of axis %d of %s, which has %lld elements", (long long)index, axis,
                                       cell->value->name != NULL ? cell->value->name : "a constant",
-                                      (long long)(cell->flat ? tensor_count(cell->tensor) : cell->tensor->dim[axis]));
+                                      (long long)cell->extent[axis]);
     w->failed = true;
 }
 
@@ -244,7 +258,7 @@ static int64_t element_at(Walk *w, const Cell *cell)
     int64_t at = 0;
     for (int i = 0; i < cell->count; i++) {
         int64_t index = run_cell(w, cell->operand[i]).i;
-        if (index < 0 || index >= (cell->flat ? tensor_count(cell->tensor) : cell->tensor->dim[i])) {
+        if (index < 0 || index >= cell->extent[i]) {
             outside(w, cell, i, index);
             return -1;
         }
@@ -296,21 +310,40 @@ static Number run_prim(Walk *w, const Cell *cell)
     return (Number){.f = rounded(w, cell->type, prim_float(cell->prim, w->eval->in_double ? TYPE_f64 : cell->type, a.f, b.f))};
 }
 
+static Number run_index(PrimId prim, int64_t a, int64_t b)
+{
+    uint64_t x = (uint64_t)a, y = (uint64_t)b;
+    return (Number){.i = (int64_t)(prim == PRIM_add ? x + y : prim == PRIM_sub ? x - y : x * y)};
+}
+
+static Number run_float(PrimId prim, double a, double b) { return (Number){.f = (float)(prim == PRIM_add ? a + b : prim == PRIM_sub ? a - b : a * b)}; }
+
 static Number compute_cell(Walk *w, const Cell *cell)
 {
+    int64_t at;
     switch (cell->kind) {
     case CELL_NUMBER: return cell->number;
     case CELL_VAR:    return (Number){.i = w->var[cell->var]};
     case CELL_LOCAL:  return w->local[cell->var];
     case CELL_CAST:   return run_cast(w, cell);
     case CELL_PRIM:   return run_prim(w, cell);
-    case CELL_LOAD:   break;
+    case CELL_INDEX:  return run_index(cell->prim, run_cell(w, cell->operand[0]).i, run_cell(w, cell->operand[1]).i);
+    case CELL_FLOAT:  return run_float(cell->prim, run_cell(w, cell->operand[0]).f, run_cell(w, cell->operand[1]).f);
+    case CELL_COMPARE:
+        return (Number){.i = prim_compare_whole(cell->prim, run_cell(w, cell->operand[0]).i, run_cell(w, cell->operand[1]).i)};
+    case CELL_LOAD:
+        at = element_at(w, cell);
+        return at >= 0 ? load(cell->tensor, at, cell->floats) : (Number){0};
     }
-    int64_t at = element_at(w, cell);
-    return at >= 0 ? load(cell->tensor, at, cell->floats) : (Number){0};
+    return (Number){0};
 }
 
-static Number run_cell(Walk *w, const Cell *cell) { return cell->settled ? cell->number : compute_cell(w, cell); }
+static Number run_cell(Walk *w, const Cell *cell)
+{
+    if (cell->settled)
+        return cell->number;
+    return cell->kind == CELL_VAR ? (Number){.i = w->var[cell->var]} : compute_cell(w, cell);
+}
 
 static void compute_kept(Walk *w, const Step *step)
 {
@@ -325,6 +358,8 @@ static Number joined(Walk *w, Reduce reduce, DType type, Number a, Number b)
     static const PrimId prims[] = {[REDUCE_SUM] = PRIM_add, [REDUCE_PROD] = PRIM_mul, [REDUCE_MAX] = PRIM_max, [REDUCE_MIN] = PRIM_min};
     if (reduce == REDUCE_NONE)
         return b;
+    if (reduce == REDUCE_SUM && type == TYPE_f32)
+        return (Number){.f = rounded(w, type, a.f + b.f)};
     if (is_float(type))
         return (Number){.f = rounded(w, type, prim_float(prims[reduce], type, a.f, b.f))};
     return (Number){.i = type_wrap(type, prim_whole(prims[reduce], a.i, b.i))};
