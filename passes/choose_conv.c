@@ -68,8 +68,16 @@ static int64_t input_scratch(const Conv *c)
     return largest(c->weight.dim[0]) / c->groups * (area + 2 * c->window.kernel[0] * c->window.kernel[1]) + CONV_MARGIN;
 }
 
+// As mlk_conv2d_few.
+static bool conv_few(const Conv *c)
+{
+    return c->window.kernel[0] * c->window.kernel[1] == 9 && c->groups == 1 && largest(c->weight.dim[1]) <= 4;
+}
+
 static int64_t weight_scratch(const Conv *c)
 {
+    if (conv_few(c))
+        return conv_planes(c) + 2 * conv_taps(c) + 16 * conv_taps(c) * largest(c->weight.dim[0]);
     return conv_planes(c) + 2 * conv_taps(c) + 32 * (conv_taps(c) + largest(c->y.dim[2]) * largest(c->y.dim[3]));
 }
 
@@ -117,7 +125,7 @@ static int weight_parts(const Conv *c)
 {
     int64_t channels = largest(c->weight.dim[1]), blocks = c->groups * ((largest(c->weight.dim[0]) / c->groups + 31) / 32);
     int64_t splits = conv_taps(c) / 128 < channels ? conv_taps(c) / 128 : channels;
-    int64_t most = blocks * (splits > 1 ? splits : 1), parts = parts_for(conv_work(c));
+    int64_t most = conv_few(c) ? (largest(c->weight.dim[0]) + 5) / 6 : blocks * (splits > 1 ? splits : 1), parts = parts_for(conv_work(c));
     return (int)(parts < most ? parts : most);
 }
 

@@ -8,8 +8,12 @@
 //   grad weight  rows are taps, columns are 2 vectors of output channels (dy transposed), k runs over the pixels
 // Runs cover the few columns of the border too; those are computed and not stored.
 //
+// With few input channels the weights' gradient keeps 9 taps of some output channels in registers instead, and vectors run
+// along the pixels of x and dy, which need not be turned.
+//
 // Each result is one chain over taps (channel, ky, kx), or for the weights over images and pixels, in that order,
-// wherever its tile lies: bits depend neither on the number of images nor on parts. Considered and left for later:
+// wherever its tile lies (with few channels one chain in each lane): bits depend neither on the number of images nor on
+// parts. Considered and left for later:
 // Winograd for 3x3 (fewer multiplications, other rounding), NHWC.
 #ifndef MLK_CONV2D_H
 #define MLK_CONV2D_H
@@ -358,12 +362,93 @@ MLK_FN void mlk_conv2d_grad_input(const MlkConv2d *s, const float *dy, const flo
         }
 }
 
-// Floats of the weight gradient's area, for one block of output channels and all channels of a group.
+// Windows of 9 taps on few channels: the weights' gradient sums along pixels.
+MLK_LEAF int mlk_conv2d_few(const MlkConv2d *s) { return s->kh * s->kw == 9 && s->groups == 1 && s->c <= 4; }
+
+// Scratch floats for each worker of mlk_conv2d_grad_weight: for one block of output channels and all channels of a group;
+// with few channels for the lanes of all sums.
 MLK_FN int64_t mlk_conv2d_grad_weight_scratch(const MlkConv2d *s)
 {
     MlkPlanes p = mlk_conv2d_planes(s);
     int64_t c = s->c / s->groups, k = c * s->kh * s->kw;
-    return 2 * k + mlk_planes_floats(&p, c) + (k + s->oh * s->ow) * MLK_PANEL;
+    int64_t sums = mlk_conv2d_few(s) ? s->oc * k * MLK_W : (k + s->oh * s->ow) * MLK_PANEL;
+    return 2 * k + mlk_planes_floats(&p, c) + sums;
+}
+
+#if defined(__AVX512F__) || defined(__aarch64__)
+#define MLK_FEW_ROWS 3  // output channels whose 9 taps stay in registers
+#else
+#define MLK_FEW_ROWS 1
+#endif
+
+// Adds one image's products of 9 taps with some rows of dy to the lanes of sums (rows, 9, MLK_W), k sums apart for each row.
+MLK_LEAF void mlk_few_tile(const MlkConv2d *s, int64_t pitch, const float *planes, const MlkTap *tap, const float *dy, float *sums,
+                           int64_t sums_row, const int rows)
+{
+    mlk_v sum[MLK_FEW_ROWS][9];
+    const float *x[9];
+    MLK_UNROLL for (int t = 0; t < 9; t++) {
+        x[t] = planes + tap[t].b;
+        MLK_UNROLL for (int r = 0; r < rows; r++)
+            sum[r][t] = mlk_load(sums + r * sums_row + t * MLK_W);
+    }
+    for (int64_t y = 0; y < s->oh; y++)
+        for (int64_t i = 0; i < s->ow; i += MLK_W) {
+            int64_t count = s->ow - i;
+            mlk_v d[MLK_FEW_ROWS];
+            MLK_UNROLL for (int r = 0; r < rows; r++) {
+                const float *from = dy + (r * s->oh + y) * s->ow + i;
+                d[r] = count >= MLK_W ? mlk_load(from) : mlk_load_first(from, count);
+            }
+            MLK_UNROLL for (int t = 0; t < 9; t++) {
+                const float *from = x[t] + y * pitch + i;
+                mlk_v seen = count >= MLK_W ? mlk_load(from) : mlk_load_first(from, count);
+                MLK_UNROLL for (int r = 0; r < rows; r++)
+                    sum[r][t] = mlk_fma(seen, d[r], sum[r][t]);
+            }
+        }
+    MLK_UNROLL for (int t = 0; t < 9; t++)
+        MLK_UNROLL for (int r = 0; r < rows; r++)
+            mlk_store(sums + r * sums_row + t * MLK_W, sum[r][t]);
+}
+
+MLK_TILE void mlk_few_full(const MlkConv2d *s, int64_t pitch, const float *planes, const MlkTap *tap, const float *dy,
+                           float *sums, int64_t sums_row)
+{
+    mlk_few_tile(s, pitch, planes, tap, dy, sums, sums_row, MLK_FEW_ROWS);
+}
+
+MLK_TILE void mlk_few_row(const MlkConv2d *s, int64_t pitch, const float *planes, const MlkTap *tap, const float *dy,
+                          float *sums, int64_t sums_row)
+{
+    mlk_few_tile(s, pitch, planes, tap, dy, sums, sums_row, 1);
+}
+
+// The weights' gradient with few channels: a share of the output channels.
+MLK_FN void mlk_conv2d_grad_few(const MlkConv2d *s, const float *x, const float *dy, float *dweight, float *scratch, int part,
+                                int parts)
+{
+    MlkPlanes p = mlk_conv2d_planes(s);
+    int64_t k = s->c * 9, area = s->oh * s->ow, tiles = (s->oc + MLK_FEW_ROWS - 1) / MLK_FEW_ROWS;
+    int64_t from = mlk_share(tiles, part, parts) * MLK_FEW_ROWS;
+    int64_t end = mlk_min(mlk_share(tiles, part + 1, parts) * MLK_FEW_ROWS, s->oc);
+    if (from >= end)
+        return;
+    MlkTap *tap = (MlkTap *)scratch;
+    float *planes = scratch + 2 * k, *sums = planes + mlk_planes_floats(&p, s->c);
+    mlk_conv2d_taps(s, &p, s->c, tap);
+    memset(planes, 0, (size_t)(sums + (end - from) * k * MLK_W - planes) * sizeof *planes);
+    for (int64_t image = 0; image < s->n; image++) {
+        mlk_planes_fill(&p, s->c, x + image * s->c * s->h * s->w, s->h, s->w, planes);
+        for (int64_t o = from, rows; o < end; o += rows) {
+            rows = end - o >= MLK_FEW_ROWS ? MLK_FEW_ROWS : 1;
+            for (int64_t t = 0; t < k; t += 9)
+                (rows > 1 ? mlk_few_full : mlk_few_row)(s, p.pitch, planes, tap + t, dy + (image * s->oc + o) * area,
+                                                        sums + ((o - from) * k + t) * MLK_W, k * MLK_W);
+        }
+    }
+    for (int64_t i = 0; i < (end - from) * k; i++)
+        dweight[from * k + i] = mlk_sum_lanes(mlk_load(sums + i * MLK_W));
 }
 
 // Sums of some taps (rows) by two vectors of output channels, over the pixels of one image.
@@ -444,6 +529,10 @@ MLK_FN void mlk_conv2d_grad_weight(const MlkConv2d *s, const float *x, const flo
     int64_t group_blocks = (oc + MLK_PANEL - 1) / MLK_PANEL, blocks = s->groups * group_blocks;
     if (blocks == 0 || c == 0)
         return;
+    if (mlk_conv2d_few(s)) {
+        mlk_conv2d_grad_few(s, x, dy, dweight, scratch, part, parts);
+        return;
+    }
     int64_t splits = mlk_max_of(1, mlk_min((parts + blocks - 1) / blocks, c)), units = blocks * splits;
     MlkPlanes p = mlk_conv2d_planes(s);
     for (int64_t unit = mlk_share(units, part, parts); unit < mlk_share(units, part + 1, parts); unit++) {

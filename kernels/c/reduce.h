@@ -8,17 +8,6 @@
 
 #include "vector.h"
 
-// The sum of a vector's lanes: upper half onto lower half, down to one.
-MLK_LEAF float mlk_sum_lanes(mlk_v v)
-{
-    float lanes[MLK_W];
-    mlk_store(lanes, v);
-    for (int half = MLK_W / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; i++)
-            lanes[i] += lanes[i + half];
-    return lanes[0];
-}
-
 // The sum of x[i] * y[i], or of x[i] if y is NULL (a constant where this is called).
 MLK_LEAF float mlk_sum_products(const float *x, const float *y, int64_t n)
 {

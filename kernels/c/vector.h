@@ -159,6 +159,17 @@ MLK_LEAF void mlk_copy(float *to, const float *from, int64_t n)
         mlk_store_first(to, mlk_load_first(from, n), n);
 }
 
+// The sum of a vector's lanes: upper half onto lower half, down to one.
+MLK_LEAF float mlk_sum_lanes(mlk_v v)
+{
+    float lanes[MLK_W];
+    mlk_store(lanes, v);
+    for (int half = MLK_W / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++)
+            lanes[i] += lanes[i + half];
+    return lanes[0];
+}
+
 // Where share `part` of `parts` begins when `count` things are dealt out evenly.
 MLK_LEAF int64_t mlk_share(int64_t count, int part, int parts)
 {

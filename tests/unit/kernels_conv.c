@@ -149,5 +149,8 @@ int main(void)
     run_case(&(MlkConv2d){3, 1, 28, 28, 10, 28, 28, 3, 3, 1, 1, 1, 1, 1, 1, 1});
     run_case(&(MlkConv2d){1, 3, 21, 20, 9, 11, 10, 7, 7, 2, 2, 3, 3, 1, 1, 1});
     run_case(&(MlkConv2d){2, 6, 8, 8, 5, 4, 4, 1, 1, 2, 2, 0, 0, 1, 1, 1});
+    run_case(&(MlkConv2d){3, 3, 19, 23, 11, 10, 12, 3, 3, 2, 2, 1, 1, 1, 1, 1});  // few channels
+    run_case(&(MlkConv2d){2, 4, 9, 37, 7, 9, 37, 3, 3, 1, 1, 1, 1, 1, 1, 1});
+    run_case(&(MlkConv2d){2, 2, 20, 12, 5, 20, 12, 9, 1, 1, 1, 4, 0, 1, 1, 1});
     return check_summary();
 }
