@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { GEMM_SCRATCH = 49152, GEMM_PARTS = 8, GEMM_PANEL = 32, GEMM_BLOCK = 256 };
+enum { GEMM_PARTS = 8, GEMM_PANEL = 32, GEMM_BLOCK = 256 };
 
 static void add_arg(Kernel *kernel, KernelArg arg)
 {

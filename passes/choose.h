@@ -6,6 +6,8 @@
 
 #include "../compiler/ops/op.h"
 
+enum { GEMM_SCRATCH = 49152 };          // floats: MLK_GEMM_SCRATCH on the widest target
+
 // Arguments, in the order of the kernel's own.
 void   add_size(Kernel *kernel, Size size);
 void   add_number(Kernel *kernel, int64_t n);

@@ -58,8 +58,25 @@ static int64_t conv_taps(const Conv *c) { return largest(c->weight.dim[1]) * c->
 
 static int64_t forward_scratch(const Conv *c) { return conv_planes(c) + 2 * conv_taps(c); }
 
+// As mlk_conv2d_strided and its scratch.
+static bool conv_strided(const Conv *c) { return c->groups == 1 && c->window.stride[0] * c->window.stride[1] > 1; }
+
+enum { STRIDED_PIXELS = 512, STRIDED_FLOATS = 1 << 17, STRIDED_CHANNELS = 16 };
+
+static int64_t strided_scratch(const Conv *c)
+{
+    int64_t area = largest(c->y.dim[2]) * largest(c->y.dim[3]), n = largest(c->x.dim[0]), channels = largest(c->x.dim[1]);
+    int64_t taps = c->window.kernel[0] * c->window.kernel[1], images = area > 0 && STRIDED_PIXELS / area > 1 ? STRIDED_PIXELS / area : 1;
+    images = images < n ? images : n > 0 ? n : 1;
+    int64_t most = STRIDED_FLOATS / (taps * images * (area > 0 ? area : 1));
+    most = most < 1 ? 1 : most < channels ? most : channels;
+    return GEMM_SCRATCH + images * area * largest(c->y.dim[1]) + (STRIDED_FLOATS > most * taps * images * area ? STRIDED_FLOATS : most * taps * images * area);
+}
+
 static int64_t input_scratch(const Conv *c)
 {
+    if (conv_strided(c))
+        return strided_scratch(c);
     int64_t area = 1;
     for (int i = 0; i < 2; i++) {
         int64_t before = c->window.before[i], stride = c->window.stride[i], reach = (c->window.kernel[i] - 1) * c->window.dilation[i];
@@ -117,6 +134,9 @@ void bind_conv_grad_input(Work *work, const Node *node, Kernel *kernel)
     add_value(kernel, weight);
     add_value(kernel, dx);
     kernel->parts = image_parts(&c);
+    int shares = (int)((largest(c.x.dim[1]) + STRIDED_CHANNELS - 1) / STRIDED_CHANNELS);
+    if (conv_strided(&c) && kernel->parts > shares)
+        kernel->parts = shares < 1 ? 1 : shares;
     kernel->scratch = 4 * input_scratch(&c);
 }
 

@@ -4,7 +4,9 @@
 // channel, one for each phase of the row and column number. Then every tap (channel, ky, kx) sees the pixels of the
 // result, taken in the order of the planes' pitch, as one contiguous run at a fixed offset. So:
 //   forward      y[oc][pixels] = bias + sum over taps of weight[oc][tap] * run(tap): a tile as in gemm.h
-//   grad input   the same on dy, with the taps seen from the other side; with stride, once for each phase of dx
+//   grad input   the same on dy, with the taps seen from the other side; with stride and groups, once for each phase of dx;
+//                with stride alone a product of the turned weights with the pixels of several images, whose results are
+//                added to where the taps lie: phases of small maps would be shorter than a vector
 //   grad weight  rows are taps, columns are 2 vectors of output channels (dy transposed), k runs over the pixels
 // Runs cover the few columns of the border too; those are computed and not stored.
 //
@@ -297,10 +299,75 @@ MLK_FN void mlk_conv2d(const MlkConv2d *s, const float *x, const float *weight, 
         }
 }
 
+// The input's gradient by products with whole images: for strides without groups.
+MLK_LEAF int mlk_conv2d_strided(const MlkConv2d *s) { return s->groups == 1 && s->stride_h * s->stride_w > 1; }
+
+enum { MLK_STRIDED_PIXELS = 512, MLK_STRIDED_FLOATS = 1 << 17 };  // of dy in a product, and of its result, about
+
+// How it is cut: images in a product, channels in a product.
+typedef struct MlkStrided {
+    int64_t images, channels;
+} MlkStrided;
+
+MLK_LEAF MlkStrided mlk_conv2d_strided_cut(const MlkConv2d *s)
+{
+    int64_t area = mlk_max_of(1, s->oh * s->ow), images = mlk_min(mlk_max_of(1, MLK_STRIDED_PIXELS / area), mlk_max_of(1, s->n));
+    int64_t channels = MLK_STRIDED_FLOATS / (s->kh * s->kw * images * area);
+    return (MlkStrided){images, mlk_min(mlk_max_of(1, channels), mlk_max_of(1, s->c))};
+}
+
+MLK_FN int64_t mlk_conv2d_strided_scratch(const MlkConv2d *s)
+{
+    MlkStrided cut = mlk_conv2d_strided_cut(s);
+    return MLK_GEMM_SCRATCH + cut.images * s->oh * s->ow * (s->oc + cut.channels * s->kh * s->kw);
+}
+
+// One channel of one image: dx (h, w) = the sum of the taps' pixels, which are `pitch` floats apart.
+MLK_FN void mlk_conv2d_gather(const MlkConv2d *s, const float *pixels, int64_t pitch, float *dx)
+{
+    memset(dx, 0, (size_t)(s->h * s->w) * sizeof *dx);
+    for (int64_t ky = 0; ky < s->kh; ky++)
+        for (int64_t kx = 0; kx < s->kw; kx++, pixels += pitch) {
+            int64_t y, y_end, x, x_end, top = ky * s->dilation_h - s->pad_top, left = kx * s->dilation_w - s->pad_left;
+            mlk_inside(s->oh, s->stride_h, top, s->h, &y, &y_end);
+            mlk_inside(s->ow, s->stride_w, left, s->w, &x, &x_end);
+            for (; y < y_end; y++) {
+                float *row = dx + (y * s->stride_h + top) * s->w + left;
+                for (int64_t i = x; i < x_end; i++)
+                    row[i * s->stride_w] += pixels[y * s->ow + i];
+            }
+        }
+}
+
+MLK_FN void mlk_conv2d_grad_strided(const MlkConv2d *s, const float *dy, const float *weight, float *dx, float *scratch, int part,
+                                    int parts)
+{
+    MlkStrided cut = mlk_conv2d_strided_cut(s);
+    int64_t area = s->oh * s->ow, taps = s->kh * s->kw, end = mlk_share(s->c, part + 1, parts);
+    float *turned = scratch + MLK_GEMM_SCRATCH, *pixels = turned + cut.images * area * s->oc;
+    for (int64_t image = 0; image < s->n; image += cut.images) {
+        int64_t images = mlk_min(cut.images, s->n - image), pitch = images * area;
+        for (int64_t o = 0; o < s->oc; o++)
+            for (int64_t i = 0; i < images; i++)
+                mlk_copy(turned + o * pitch + i * area, dy + ((image + i) * s->oc + o) * area, area);
+        for (int64_t c = mlk_share(s->c, part, parts), count; c < end; c += count) {
+            count = mlk_min(cut.channels, end - c);
+            mlk_gemm(count * taps, pitch, s->oc, weight + c * taps, 1, s->c * taps, turned, pitch, pixels, pitch, NULL, 0, scratch,
+                     0, 1);
+            for (int64_t i = 0; i < images; i++)
+                for (int64_t k = 0; k < count; k++)
+                    mlk_conv2d_gather(s, pixels + k * taps * pitch + i * area, pitch,
+                                      dx + ((image + i) * s->c + c + k) * s->h * s->w);
+        }
+    }
+}
+
 // Scratch floats for each worker of mlk_conv2d_grad_input.
 MLK_FN int64_t mlk_conv2d_grad_input_scratch(const MlkConv2d *s)
 {
     MlkPlanes p = mlk_conv2d_grad_planes(s);
+    if (mlk_conv2d_strided(s))
+        return mlk_conv2d_strided_scratch(s);
     return mlk_planes_floats(&p, s->oc / s->groups) + 2 * (s->oc / s->groups) * s->kh * s->kw;
 }
 
@@ -336,11 +403,16 @@ MLK_FN void mlk_conv2d_grad_image(const MlkConv2d *s, const MlkPlanes *p, MlkRun
         }
 }
 
-// dx (n, c, h, w) from dy (n, oc, oh, ow) and weight. scratch: mlk_conv2d_grad_input_scratch floats. part as above.
+// dx (n, c, h, w) from dy (n, oc, oh, ow) and weight. scratch: mlk_conv2d_grad_input_scratch floats. part as above,
+// but with strides and no groups a share of the input channels.
 MLK_FN void mlk_conv2d_grad_input(const MlkConv2d *s, const float *dy, const float *weight, float *dx, float *scratch,
                                   int part, int parts)
 {
     int64_t c = s->c / s->groups, oc = s->oc / s->groups, taps = s->kh * s->kw, area = s->h * s->w;
+    if (mlk_conv2d_strided(s)) {
+        mlk_conv2d_grad_strided(s, dy, weight, dx, scratch, part, parts);
+        return;
+    }
     MlkImageShare share = mlk_image_share(s->n, c, part, parts);
     if (share.from >= share.end || area == 0)
         return;
