@@ -291,7 +291,13 @@ bool eval_type(Net *net, Scope *scope, Ast *ast, Type *type)
         report_type(net, base, base->kind == AST_NAME ? base->text : "this");
         return false;
     }
-    return ast->kind != AST_INDEX || sizes_of(net, scope, ast, ast->items, ast->count, true, &type->shape);
+    if (ast->kind == AST_INDEX && !sizes_of(net, scope, ast, ast->items, ast->count, true, &type->shape))
+        return false;
+    Size bytes = size_times(net->cx, shape_count(net->cx, &type->shape), size_const(net->cx, type_def(dtype)->bytes));
+    if (size_valid(bytes))
+        return true;
+    diag_report(net->cx->diag, ast->place, MESSAGE_E0313, arena_printf(net->arena, "the size of %s", type_text(net->cx, type)));
+    return false;
 }
 
 // `x: [N, 16, 5, 5] = …` and `x: f32[N, 3] = …`: what stands there must be so.

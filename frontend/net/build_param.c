@@ -146,6 +146,11 @@ Value *param_value(Net *net, const char *path, Type type, ParamRole role, const 
         note_frames(net);
         return NULL;
     }
+    Size bytes = size_times(net->cx, shape_count(net->cx, &type.shape), size_const(net->cx, type_def(type.dtype)->bytes));
+    if (!size_valid(bytes) || size_value(bytes) > diag_limit(diag, LIMIT_net_param_bytes)) {
+        diag_report_limit(diag, place, LIMIT_net_param_bytes, arena_printf(net->arena, "%s, %s,", path, type_text(net->cx, &type)));
+        return NULL;
+    }
     if (p == NULL)
         p = param_make(net, path, type, role, op, init, place);
     if (p->type.dtype != type.dtype || !shape_equal(&p->type.shape, &type.shape)) {

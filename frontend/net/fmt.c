@@ -128,10 +128,20 @@ static void find_tight(Format *f)
     }
 }
 
+// Without a blank the two would be read as one: a path may hold dots and stars, a number a point.
+static bool would_join(const Format *f, int i)
+{
+    char sign = f->bytes[f->tokens[i].from];
+    int kind = f->tokens[i - 1].kind;
+    return (kind == RAW_PATH && (sign == '.' || sign == '*')) || (kind == RAW_NUMBER && is(f, i, "."));
+}
+
 // Does a blank stand between token i - 1 and token i of one line?
 static bool blank_between(const Format *f, int i)
 {
     int before = i - 1;
+    if (would_join(f, i))
+        return true;
     if (is(f, i, ",") || is(f, i, ";") || is(f, i, ":") || is_close(f, i))
         return false;
     if (is(f, before, ",") || is(f, before, ";") || is(f, before, ":"))
