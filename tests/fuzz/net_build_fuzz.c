@@ -19,7 +19,7 @@ static bool load(void *user, const char *path, const char **bytes, int *length, 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     Arena *arena = arena_new();
-    Context cx = {arena, names_new(arena), diag_new(arena), map_new(arena)};
+    Context cx = {.arena = arena, .names = names_new(arena), .diag = diag_new(arena), .symbols = map_new(arena)};
     Input input = {(const char *)bytes, (int)length};
     // Small limits: what is to be found is found in small models, and quickly.
     cx.diag->limits[LIMIT_net_statements] = 2000;
