@@ -291,7 +291,7 @@ void graph_bind(Graph *g, const int64_t *symbols)
 
 // --- Expansion -------------------------------------------------------------------------------------------------------------------
 
-typedef struct Expansion { Graph *g; bool all, changed; int count; Value **now; } Expansion;    // now: by id; NULL: itself
+typedef struct Expansion { Graph *g; bool all, twice, changed; int count; Value **now; } Expansion;     // now: by id; NULL: itself
 
 static Value *value_now(void *context, Value *value)
 {
@@ -314,10 +314,10 @@ static void value_becomes(Expansion *x, Value *from, Value *to)
 }
 
 // An op that has a gradient rule besides stays whole until gradients are made: its rule is better than what would come out of
-// its parts.
+// its parts. Not where a gradient in the net may be differentiated again: the rules take statistics of the op as given.
 static bool is_composite(const Expansion *x, const Node *node)
 {
-    bool waits = node->op->grad != NULL && x->g->training && x->g->stage < STAGE_DIFFERENTIATED;
+    bool waits = node->op->grad != NULL && x->g->training && x->g->stage < STAGE_DIFFERENTIATED && !x->twice;
     return node->op->expand != NULL && (x->all || !waits);
 }
 
@@ -363,6 +363,8 @@ bool graph_expand(Graph *g, bool all, Value ***now)
     Expansion x = {.g = g, .all = all, .count = g->values.count};
     x.now = NEW_ARRAY(g->cx->arena, Value *, x.count);
     int count = g->nodes.count;
+    for (int i = 0; i < count; i++)
+        x.twice |= g->nodes.at[i]->op == op_find("gradient");
     Node **nodes = arena_copy(g->cx->arena, g->nodes.at, sizeof(Node *) * (size_t)count);
     g->nodes.count = 0;
     for (int i = 0; i < count; i++)

@@ -75,7 +75,7 @@ while read -r message command; do
     if "$mlc" $command >"$out" 2>&1; then
         echo "FAIL mlc $command: it went well"
         failed=$((failed + 1))
-    elif grep -q "\[$message\]" "$out"; then
+    elif grep -q "\[$message[],]" "$out"; then
         passed=$((passed + 1))
     else
         echo "FAIL mlc $command: no $message"
