@@ -56,12 +56,14 @@ static int follow_reshape(Context *cx, const Shape *from, const Shape *to, int a
     return AXIS_MIXED;
 }
 
-static int dependent(const Follow *f, const Node *node)
+// What the inputs are together: free, mixed if one is, or else an axis of some.
+static int of_inputs(const Follow *f, const Node *node)
 {
-    int n = 0;
-    for (int i = 0; i < node->n_in; i++)
-        n += node->in[i] != NULL && f->axis[node->in[i]->id] != AXIS_FREE;
-    return n;
+    int axis = AXIS_FREE;
+    for (int i = 0; i < node->n_in && axis != AXIS_MIXED; i++)
+        if (node->in[i] != NULL && f->axis[node->in[i]->id] != AXIS_FREE)
+            axis = f->axis[node->in[i]->id];
+    return axis;
 }
 
 static int attr_at(const OpDef *op, const char *name)
@@ -133,14 +135,14 @@ static int follow_computed(const Follow *f, const Node *node, int output)
 static void follow_node(Follow *f, const Node *node)
 {
     const OpDef *op = node->op;
-    int causal = attr_at(op, "causal"), n = dependent(f, node);
+    int causal = attr_at(op, "causal"), inputs = of_inputs(f, node);
     for (int i = 0; i < node->n_out; i++)
-        f->axis[node->out[i]->id] = AXIS_FREE;
-    if (n == 0)
+        f->axis[node->out[i]->id] = inputs;
+    if (inputs < 0)
         return;
     if (causal >= 0 && node->attr[causal].i != 0)
         f->axis[node->out[0]->id] = follow_causal(f, node);
-    else if (causal < 0 && op->formula != NULL)
+    else if (causal < 0 && (op->formula != NULL || attr_at(op, "formula") >= 0))
         f->axis[node->out[0]->id] = follow_formula(f, node);
     else if (causal < 0 && op->expand != NULL)
         follow_expanded(f, node);

@@ -403,14 +403,18 @@ static void set_schedule(Net *net, Scope *scope, Ast *value, Ast *s)
 
 // --- schedules as numbers ---------------------------------------------------------------------------------------------------------
 
+static bool is_schedule_name(const Scope *scope, const Ast *ast)
+{
+    return ast->kind == AST_NAME && schedule_find(ast->text) != NULL && op_find(ast->text) == NULL && scope_block(scope, ast->text) == NULL;
+}
+
 static bool is_schedule(const Scope *scope, const Ast *ast)
 {
     while (ast->kind == AST_PAREN)
         ast = ast->a;
     if (ast->kind == AST_BINARY && strcmp(ast->text, "then") == 0)
-        return is_schedule(scope, ast->a) && is_schedule(scope, ast->b);
-    return ast->kind == AST_CALL && ast->a->kind == AST_NAME && schedule_find(ast->a->text) != NULL &&
-           op_find(ast->a->text) == NULL && scope_block(scope, ast->a->text) == NULL;
+        return (is_schedule(scope, ast->a) || is_schedule_name(scope, ast->a)) && (is_schedule(scope, ast->b) || is_schedule_name(scope, ast->b));
+    return ast->kind == AST_CALL && is_schedule_name(scope, ast->a);
 }
 
 // The same place in the text is the same number in every run.
