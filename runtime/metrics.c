@@ -67,6 +67,37 @@ static double auc_of_steps(const double *sum, int64_t steps)
     return zeros > 0 && ones > 0 ? won / (zeros * ones) : NAN;
 }
 
+// sum: (classes, 1 + steps, 2): objects; then what was found rightly and wrongly at each step of confidence. Precision at a
+// recall is the best at that recall or beyond.
+static double average_precision(const double *sum, int64_t steps)
+{
+    double objects = sum[0], right = 0, wrong = 0, area = 0, best = 0;
+    for (int64_t i = 1; i < steps; i++) {
+        right += sum[2 * i];
+        wrong += sum[2 * i + 1];
+    }
+    for (int64_t i = 1; i < steps; i++) {          // from the largest recall down
+        double precision = right + wrong > 0 ? right / (right + wrong) : 0;
+        best = precision > best ? precision : best;
+        area += best * sum[2 * i] / objects;
+        right -= sum[2 * i];
+        wrong -= sum[2 * i + 1];
+    }
+    return area;
+}
+
+static double mean_average_precision(const double *sum, int64_t classes, int64_t steps)
+{
+    double total = 0;
+    int64_t seen = 0;
+    for (int64_t c = 0; c < classes; c++)
+        if (sum[c * steps * 2] > 0) {
+            total += average_precision(sum + c * steps * 2, steps);
+            seen++;
+        }
+    return seen > 0 ? total / (double)seen : NAN;
+}
+
 double mlrt_metric_finish(const MlrtMetric *metric, const MlrtPort *port, const double *sum)
 {
     int64_t count = mlrt_port_count(port);
@@ -78,6 +109,8 @@ double mlrt_metric_finish(const MlrtMetric *metric, const MlrtPort *port, const 
         return port->rank == 2 && port->dim[0] == port->dim[1] ? iou_of_matrix(sum, port->dim[0]) : NAN;
     if (strcmp(metric->finish, "auc") == 0)
         return port->rank == 2 && port->dim[0] == 2 ? auc_of_steps(sum, port->dim[1]) : NAN;
+    if (strcmp(metric->finish, "map") == 0)
+        return port->rank == 3 && port->dim[2] == 2 ? mean_average_precision(sum, port->dim[0], port->dim[1]) : NAN;
     if (strcmp(metric->finish, "exp") == 0)
         return count == 1 ? exp(sum[0]) : NAN;
     if (strcmp(metric->finish, "sqrt") == 0)

@@ -5,7 +5,7 @@
 #include "mlrt.h"
 
 // The number that a metric's sums come to: by its row `finish`. "": the value itself; "exp", "sqrt": of it; "iou": the mean over classes of a
-// confusion matrix; "auc": of counts of steps by class; "f1": the mean F1 of all classes, from a
+// confusion matrix; "auc", "map": of counts by class and steps of probability; "f1": the mean F1 of all classes, from a
 // confusion matrix or from (3, classes) true positives, false positives, false negatives; "confusion": no number, NaN.
 double mlrt_metric_finish(const MlrtMetric *metric, const MlrtPort *port, const double *sum);
 

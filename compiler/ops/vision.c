@@ -19,17 +19,24 @@ static bool resize_shape(OpCall *call)
     Context *cx = call->cx;
     const Attr *size = call_attr(call, "size"), *scale = call_attr(call, "scale");
     Type type = call->in[0]->type;
-    if (!op_rank(call, 0, 3, 5))
+    int axes = (int)call_attr(call, "axes")->i, first = type.shape.rank - axes;
+    bool nearest = strcmp(call_attr(call, "method")->word, "nearest") == 0;
+    if (!op_rank(call, 0, axes, RANK_MAX))
         return false;
+    if (!nearest && !type_is_float(type.dtype)) {
+        op_error(call, MESSAGE_E0311, "x of resize", "of a float type, but for method = nearest", type_text(cx, &type));
+        diag_help(cx->diag, "cast(…, f32)");
+        return false;
+    }
     if ((size->kind == ATTR_NONE) == (scale->kind == ATTR_NONE))
         return op_error(call, MESSAGE_E0308, "resize", "either size = … or scale = …");
-    for (int i = 2; i < type.shape.rank; i++) {
+    for (int i = first; i < type.shape.rank; i++) {
         int64_t n;
-        if (size->kind != ATTR_NONE && size->count != 1 && size->count != type.shape.rank - 2)
+        if (size->kind != ATTR_NONE && size->count != 1 && size->count != axes)
             return op_error(call, MESSAGE_E0311, "size of resize", "one number, or one for each axis", arena_printf(cx->arena, "%d numbers", size->count));
         if (!size_known(type.shape.dim[i], &n) || n == 0)
             return op_error(call, MESSAGE_E0311, "the picture of resize", "known when compiling, and not empty", type_text(cx, &call->in[0]->type));
-        int64_t to = size->kind != ATTR_NONE ? number_at(size, i - 2) : (int64_t)floor((double)n * scale->f);
+        int64_t to = size->kind != ATTR_NONE ? number_at(size, i - first) : (int64_t)floor((double)n * scale->f);
         if (to < 1)
             return op_error(call, MESSAGE_E0311, "scale of resize", "one that leaves a pixel", arena_printf(cx->arena, "%g", scale->f));
         type.shape.dim[i] = size_const(cx, to);
@@ -97,13 +104,20 @@ static Taps resize_taps(Arena *arena, const Node *node, int64_t in, int64_t out)
 static Value *resize_axis(Builder *b, const Node *node, Value *x, int axis, int64_t out)
 {
     int64_t in = size_value(x->type.shape.dim[axis]);
+    bool nearest = is_word(node, "method", "nearest");
     Taps taps = resize_taps(b->cx->arena, node, in, out);
     Size dim[] = {size_const(b->cx, out), size_const(b->cx, taps.count)};
     int64_t shape[] = {out, taps.count};
-    Tensor *at = tensor_new(b->cx->arena, TYPE_i32, 2, shape), *weight = tensor_new(b->cx->arena, x->type.dtype, 2, shape);
+    Tensor *at = tensor_new(b->cx->arena, TYPE_i32, 2, shape), *weight = nearest ? NULL : tensor_new(b->cx->arena, x->type.dtype, 2, shape);
     for (int64_t i = 0; i < out * taps.count; i++) {
         tensor_set(at, i, (double)taps.at[i]);
-        tensor_set(weight, i, taps.weight[i]);
+        if (!nearest)
+            tensor_set(weight, i, taps.weight[i]);
+    }
+    if (nearest) {
+        OpCall call = call_new(b, "gather", 2, (Value *[]){x, graph_const(b->graph, type_of(TYPE_i32, 1, dim), at->data)});
+        call_int(&call, "axis", axis);
+        return op_build(b, &call);
     }
     Value *in_sampled[] = {x, graph_const(b->graph, type_of(TYPE_i32, 2, dim), at->data), graph_const(b->graph, type_of(x->type.dtype, 2, dim), weight->data)};
     OpCall call = call_new(b, "sample_axis", 3, in_sampled);
@@ -114,7 +128,7 @@ static Value *resize_axis(Builder *b, const Node *node, Value *x, int axis, int6
 static void resize_expand(Builder *b, const Node *node, Value **out)
 {
     Value *x = node->in[0];
-    for (int i = 2; i < x->type.shape.rank; i++) {
+    for (int i = x->type.shape.rank - (int)node_attr(node, "axes")->i; i < x->type.shape.rank; i++) {
         int64_t to = size_value(node->out[0]->type.shape.dim[i]);
         bool same = size_value(x->type.shape.dim[i]) == to && resize_ratio(node, to, to) == 1;
         x = same ? x : resize_axis(b, node, x, i, to);
@@ -123,13 +137,14 @@ static void resize_expand(Builder *b, const Node *node, Value **out)
 }
 
 const OpDef op_resize = {
-    .name = "resize", .brief = "a picture in another size", .inputs = "x: float", .outputs = "y", .example = "y = resize(x, scale = 2, method = nearest)",
-    .doc = "(N, C, …). Pixel o of the result lies at (o + 0.5) in / out - 0.5 (half_pixel: pictures keep their edges), at o (in - 1) / (out - 1) (corners: pixels at the corners stay), or at o in / out (asymmetric); beyond the edge the outermost pixel counts. "
+    .name = "resize", .brief = "a picture in another size", .inputs = "x: any", .outputs = "y", .example = "y = resize(x, scale = 2, method = nearest)",
+    .doc = "The last two axes are rows and columns, whatever stands before them; `axes` says otherwise. Pixel o of the result lies at (o + 0.5) in / out - 0.5 (half_pixel: pictures keep their edges), at o (in - 1) / (out - 1) (corners: pixels at the corners stay), or at o in / out (asymmetric); beyond the edge the outermost pixel counts. "
            "nearest takes pixel floor(o in / out), as PyTorch does; with corners floor(o (in - 1) / (out - 1)). linear and cubic weigh two or four pixels of each axis. Reduced pictures are not smoothed first: for that avgpool.",
-    .attrs = {{.name = "size", .kind = ATTR_INTS, .initial = "", .least = 1, .most = 1e6, .onnx = "sizes", .brief = "of the result: one number, or one for each axis"}, {.name = "scale", .kind = ATTR_FLOAT, .initial = "", .least = 1e-6, .most = 1e6, .onnx = "scales", .brief = "or how much larger; sizes are rounded down"}, RESIZE_RULES},
+    .attrs = {{.name = "size", .kind = ATTR_INTS, .initial = "", .least = 1, .most = 1e6, .onnx = "sizes", .brief = "of the result: one number, or one for each axis"}, {.name = "scale", .kind = ATTR_FLOAT, .initial = "", .least = 1e-6, .most = 1e6, .onnx = "scales", .brief = "or how much larger; sizes are rounded down"}, RESIZE_RULES,
+              {.name = "axes", .kind = ATTR_INT, .initial = "2", .least = 1, .most = 3, .brief = "how many last axes: 1 for sequences, 3 for volumes"}},
     .shape = resize_shape, .expand = resize_expand, .traits = OP_DATA, .along = "mixes", .precision = "f32", .onnx = {{"Resize", 11, 0}, {"Upsample", 7, 9}},
     .cases = CASES("x: f32[N,2,3,4]; scale = 2; method = nearest", "x: f32[1,1,4,5]; size = [7, 3]", "x: f32[1,2,5,3]; size = [3, 7]; align = corners", "x: f32[1,1,4,4]; size = 7; method = cubic", "x: f32[1,1,5,4]; size = [2, 9]; method = cubic; align = corners",
-                   "x: f32[2,1,5]; scale = 1.7", "x: f32[1,1,1,1]; size = 3", "x: f32[1,1,7,5]; size = [3, 2]; method = nearest", "x: f32[1,1,2,3,2]; size = [3, 2, 5]", "x: f32[N,1,3]; size = 1; align = corners"),
+                   "x: f32[2,1,5]; scale = 1.7; axes = 1", "x: f32[1,1,1,1]; size = 3", "x: f32[1,1,7,5]; size = [3, 2]; method = nearest", "x: f32[1,1,2,3,2]; size = [3, 2, 5]; axes = 3", "x: f32[3,4,5]; size = 2", "x: u8[2,3] in 0 9; size = 5; method = nearest", "x: f32[N,1,3]; size = 1; align = corners; axes = 1"),
 };
 
 static bool sample_axis_shape(OpCall *call)

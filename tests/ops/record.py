@@ -535,7 +535,8 @@ def confusion(i, a):
 
 
 ANSWERS.update({
-    "accuracy": lambda i, a: (top_classes(i, a).topk(a.top, -1).indices == i.label.long().unsqueeze(-1)).any(-1).to(torch.float64).mean(),
+    "accuracy": lambda i, a: (lambda right, keep: right[keep].sum() / max(int(keep.sum()), 1))(
+        (top_classes(i, a).topk(a.top, -1).indices == i.label.long().unsqueeze(-1)).any(-1).to(torch.float64), torch.ones_like(i.label, dtype=torch.bool) if a.ignore is None else i.label != a.ignore),
     "confusion": confusion,
     "f1": confusion,
 })
@@ -608,6 +609,10 @@ ANSWERS.update({"lstm": recurrent(torch.nn.LSTM, 2), "gru": recurrent(torch.nn.G
 # --- pictures and boxes
 
 def resize(i, a):
+    if i.x.dim() != a.axes + 2:
+        front = i.x.shape[:i.x.dim() - a.axes]
+        y = resize(Attrs(x=i.x.reshape(1, -1, *i.x.shape[len(front):]).to(torch.float64)), a)
+        return y.reshape(*front, *y.shape[2:]).to(i.x.dtype)
     size = many(a.size, i.x.dim() - 2) if a.size else [int(n * a.scale) for n in i.x.shape[2:]]
     mode = {"nearest": "nearest", "linear": ("linear", "bilinear", "trilinear")[i.x.dim() - 3], "cubic": "bicubic"}[a.method]
     return F.interpolate(i.x, size=None if a.scale else size, scale_factor=a.scale and float(a.scale), mode=mode, **({} if a.method == "nearest" else {"align_corners": a.align == "corners"}))
@@ -739,6 +744,25 @@ def mean_iou(i, a):
     return counts(t[keep], x[keep], a.classes)
 
 
+def detections(i, a):
+    table = torch.zeros(a.classes, 257, 2)
+    for k in range(i.found.shape[0]):
+        taken = set()
+        for t in i.label[k].tolist():
+            if t >= 0:
+                table[t, 0, 0] += 1
+        for d in range(int(i.count[k])):
+            kind, best, place = int(i["class"][k, d]), 0.0, -1
+            for j, t in enumerate(i.label[k].tolist()):
+                common, both = iou(i.found[k, d], i.truth[k, j])
+                if t == kind and float(common / both) > best:
+                    best, place = float(common / both), j
+            hit = place >= 0 and best >= a.iou and place not in taken
+            taken |= {place} if hit else set()
+            table[kind, 1 + min(max(int(i.confidence[k, d] * 256), 0), 255), 0 if hit else 1] += 1
+    return table
+
+
 def auc(i, a):
     bins = (i.logits.softmax(a.axis).select(a.axis, 1) * 1024).floor().clamp(0, 1023).long().flatten()
     out = torch.zeros(2, 1024)
@@ -752,6 +776,7 @@ ANSWERS.update({
     "rmse": lambda i, a: F.mse_loss(i.y, i.t),
     "mean_iou": mean_iou,
     "auc": auc,
+    "mean_average_precision": detections,
 })
 
 none("random numbers have no outside answer", "random_uniform", "random_normal", "random_int", "dropout")

@@ -153,6 +153,14 @@ static void test_metrics(void)
     MlrtPort port = {.rank = 2, .dim = {2, 2}};
     MlrtMetric f1 = {"f1", 0, true, 1, "f1"};
     CHECK(near(mlrt_metric_finish(&f1, &port, sum), (16.0 / 19 + 18.0 / 21) / 2, 1e-15));
+    MlrtMetric iou = {"iou", 0, true, 1, "iou"}, power = {"exp", 0, false, -1, "exp"}, root = {"sqrt", 0, false, -1, "sqrt"}, area = {"auc", 0, true, 1, "auc"}, map = {"map", 0, true, 1, "map"};
+    MlrtPort number = {.rank = 0}, steps = {.rank = 2, .dim = {2, 3}}, found = {.rank = 3, .dim = {2, 4, 2}};
+    CHECK(near(mlrt_metric_finish(&iou, &port, sum), (8.0 / 11 + 9.0 / 12) / 2, 1e-15));
+    CHECK(near(mlrt_metric_finish(&power, &number, (double[]){2}), exp(2), 1e-12) && near(mlrt_metric_finish(&root, &number, (double[]){2}), sqrt(2), 1e-15));
+    // zeros at steps 0, 0, 1; ones at 1, 2: of 6 pairs 5 are in order and one is equal
+    CHECK(near(mlrt_metric_finish(&area, &steps, (double[]){2, 1, 0, 0, 1, 1}), 5.5 / 6, 1e-15));
+    // Class 0 has 4 objects: from the best on right, wrong, right (precision 1, then at most 2/3); class 1 has none.
+    CHECK(near(mlrt_metric_finish(&map, &found, (double[]){4, 0, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 5}), (1 + 2.0 / 3) / 4, 1e-15));
     CHECK(!mlrt_is_better(NAN, NAN, 1) && !mlrt_is_better(INFINITY, 1, 1) && mlrt_is_better(1, NAN, -1) && mlrt_is_better(1, 2, -1));
 }
 
