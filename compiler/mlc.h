@@ -206,7 +206,7 @@ enum {                                  // traits
 
 typedef struct MetricDef { enum { METRIC_MEAN, METRIC_SUM } add; int better; const char *finish; } MetricDef;
 // add: how batches add up (mean weighted by rows, or sum); better: +1 higher, -1 lower, 0 not known;
-// finish: what the runtime makes of the sum ("", "f1", "confusion")
+// finish: what the runtime makes of the sum ("", "exp", "sqrt", "f1", "iou", "auc", "map", "confusion")
 
 typedef struct OnnxName { const char *name; int since, until; } OnnxName;
 

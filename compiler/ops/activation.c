@@ -17,33 +17,33 @@ static void relu_grad(Builder *b, const Node *node, Value *const *dy, Value **dx
 ACTIVATION(relu, "max(x, 0): keeps what is positive", .formula = "max(x, 0)", .grad = relu_grad, .onnx = {{"Relu", 6, 0}},
            .doc = "The gradient passes where the result is positive; at 0 it is 0, as in PyTorch. NaN stays NaN.", KINK_CASES);
 
-ACTIVATION(leaky_relu, "x, and slope times x where it is negative", .formula = "select(x > 0, x, slope * x)", .example = "y = leaky_relu(x, 0.2)",
+ACTIVATION(leaky_relu, "x, and slope times x where it is negative", .doc = "The negative side keeps a little of its gradient (Maas et al. 2013). PyTorch calls the slope negative_slope.", .formula = "select(x > 0, x, slope * x)", .example = "y = leaky_relu(x, 0.2)",
            .attrs = {{.name = "slope", .kind = ATTR_FLOAT, .initial = "0.01", .positional = true, .onnx = "alpha", .brief = "of the negative side"}},
            .onnx = {{"LeakyRelu", 6, 0}}, KINK_CASES);
 
-ACTIVATION(relu6, "min(max(x, 0), 6)", .formula = "min(max(x, 0), 6)", .cases = CASES("x: f32[2,3] in 0.1 5.9", "x: f32[N,5] in -2 -0.1", "x: f32[4] in 6.1 9"));
+ACTIVATION(relu6, "min(max(x, 0), 6)", .doc = "Keeps numbers small for arithmetic with few bits (MobileNet).", .formula = "min(max(x, 0), 6)", .cases = CASES("x: f32[2,3] in 0.1 5.9", "x: f32[N,5] in -2 -0.1", "x: f32[4] in 6.1 9"));
 
-ACTIVATION(elu, "x, and alpha (exp(x) - 1) where it is negative (Clevert et al. 2016)", .formula = "select(x > 0, x, alpha * expm1(x))", .example = "y = elu(x)",
+ACTIVATION(elu, "x, and alpha (exp(x) - 1) where it is negative (Clevert et al. 2016)", .doc = "Negative values go to -alpha smoothly, so means stay nearer to 0.", .formula = "select(x > 0, x, alpha * expm1(x))", .example = "y = elu(x)",
            .attrs = {{.name = "alpha", .kind = ATTR_FLOAT, .initial = "1", .brief = "how far below zero it goes"}}, .onnx = {{"Elu", 6, 0}}, KINK_CASES);
 
-ACTIVATION(celu, "x, and alpha (exp(x / alpha) - 1) where it is negative (Barron 2017)", .formula = "select(x > 0, x, alpha * expm1(x / alpha))", .example = "y = celu(x, alpha = 0.5)",
+ACTIVATION(celu, "x, and alpha (exp(x / alpha) - 1) where it is negative (Barron 2017)", .doc = "Unlike elu its derivative is continuous for every alpha.", .formula = "select(x > 0, x, alpha * expm1(x / alpha))", .example = "y = celu(x, alpha = 0.5)",
            .attrs = {{.name = "alpha", .kind = ATTR_FLOAT, .initial = "1", .least = 1e-6, .most = 1e6, .brief = "how far below zero it goes"}}, .onnx = {{"Celu", 12, 0}}, KINK_CASES);
 
-ACTIVATION(selu, "elu scaled so that layers keep mean 0 and variance 1 (Klambauer et al. 2017)",
+ACTIVATION(selu, "elu scaled so that layers keep mean 0 and variance 1 (Klambauer et al. 2017)", .doc = "The two constants make mean 0 and variance 1 a fixed point, if weights start with variance 1 / fan_in.",
            .formula = "1.0507009873554804934193349852946 * select(x > 0, x, 1.6732632423543772848170429916717 * expm1(x))", .onnx = {{"Selu", 6, 0}}, KINK_CASES);
 
-ACTIVATION(sigmoid, "1 / (1 + exp(-x))", .formula = "sigmoid(x)", .onnx = {{"Sigmoid", 6, 0}}, ALL_CASES);
-ACTIVATION(tanh, "the hyperbolic tangent", .formula = "tanh(x)", .onnx = {{"Tanh", 6, 0}}, ALL_CASES);
+ACTIVATION(sigmoid, "1 / (1 + exp(-x))", .doc = "Computed without overflow on both sides. For a loss take the logits: bce_with_logits.", .formula = "sigmoid(x)", .onnx = {{"Sigmoid", 6, 0}}, ALL_CASES);
+ACTIVATION(tanh, "the hyperbolic tangent", .doc = "tanh x = 2 sigmoid(2 x) - 1.", .formula = "tanh(x)", .onnx = {{"Tanh", 6, 0}}, ALL_CASES);
 
-ACTIVATION(hard_sigmoid, "a straight line for the sigmoid: alpha x + beta, kept in 0 … 1", .formula = "min(max(alpha * x + beta, 0), 1)", .example = "y = hard_sigmoid(x)",
+ACTIVATION(hard_sigmoid, "a straight line for the sigmoid: alpha x + beta, kept in 0 … 1", .doc = "No exponential, so cheap where there is no fast one. Frameworks differ in the slope: 1/6 in PyTorch, 0.2 in Keras and as ONNX default.", .formula = "min(max(alpha * x + beta, 0), 1)", .example = "y = hard_sigmoid(x)",
            .attrs = {{.name = "alpha", .kind = ATTR_FLOAT, .initial = "0.16666666666666666", .brief = "the slope (PyTorch's; ONNX has 0.2 if nothing is said)"},
                      {.name = "beta", .kind = ATTR_FLOAT, .initial = "0.5", .brief = "the value at 0"}}, .onnx = {{"HardSigmoid", 6, 0}},
            .cases = CASES("x: f32[2,3]", "x: f32[4] in 3.1 5", "x: f32[N] in -5 -3.1"));
 
-ACTIVATION(hard_swish, "x times hard_sigmoid(x) (Howard et al. 2019)", .formula = "x * min(max(x / 6 + 0.5, 0), 1)", .onnx = {{"HardSwish", 14, 0}},
+ACTIVATION(hard_swish, "x times hard_sigmoid(x) (Howard et al. 2019)", .doc = "silu with the straight line in place of the sigmoid (MobileNetV3).", .formula = "x * min(max(x / 6 + 0.5, 0), 1)", .onnx = {{"HardSwish", 14, 0}},
            .cases = CASES("x: f32[2,3]", "x: f32[4] in 3.1 5", "x: f32[N] in -5 -3.1"));
 
-ACTIVATION(silu, "x sigmoid(x), also called swish (Elfwing et al. 2018)", .formula = "x * sigmoid(x)", ALL_CASES);
+ACTIVATION(silu, "x sigmoid(x), also called swish (Elfwing et al. 2018)", .doc = "Smooth, and slightly negative before 0, with its minimum -0.278 at -1.278.", .formula = "x * sigmoid(x)", ALL_CASES);
 
 ACTIVATION(softplus, "log(1 + exp(x))", .formula = "max(x, 0) + log1p(exp(-abs(x)))", .onnx = {{"Softplus", 1, 0}},
            .doc = "Written as max(x, 0) + log(1 + exp(-|x|)), which does not overflow.", ALL_CASES);
@@ -51,8 +51,8 @@ ACTIVATION(softplus, "log(1 + exp(x))", .formula = "max(x, 0) + log1p(exp(-abs(x
 ACTIVATION(log_sigmoid, "log(sigmoid(x))", .formula = "min(x, 0) - log1p(exp(-abs(x)))",
            .doc = "Written as min(x, 0) - log(1 + exp(-|x|)), which stays finite.", ALL_CASES);
 
-ACTIVATION(mish, "x tanh(softplus(x)) (Misra 2020)", .formula = "x * tanh(max(x, 0) + log1p(exp(-abs(x))))", .onnx = {{"Mish", 18, 0}}, ALL_CASES);
-ACTIVATION(softsign, "x / (1 + |x|)", .formula = "x / (1 + abs(x))", .onnx = {{"Softsign", 1, 0}}, .cases = CASES("x: f32[2,3] in 0.1 2", "x: f32[N,5] in -2 -0.1"));
+ACTIVATION(mish, "x tanh(softplus(x)) (Misra 2020)", .doc = "Close to silu, a little steeper. Costs two exponentials.", .formula = "x * tanh(max(x, 0) + log1p(exp(-abs(x))))", .onnx = {{"Mish", 18, 0}}, ALL_CASES);
+ACTIVATION(softsign, "x / (1 + |x|)", .doc = "Like tanh, but it reaches its ends more slowly.", .formula = "x / (1 + abs(x))", .onnx = {{"Softsign", 1, 0}}, .cases = CASES("x: f32[2,3] in 0.1 2", "x: f32[N,5] in -2 -0.1"));
 
 // In the tanh form the argument is kept in -10 … 10, where tanh is 1 to the last bit of a double: its cube cannot overflow,
 // and the gradient stays finite.
@@ -97,20 +97,21 @@ static void prelu_expand(Builder *b, const Node *node, Value **out)
 }
 
 const OpDef op_prelu = {
-    .name = "prelu", .brief = "leaky_relu with a slope that is learned (He et al. 2015)", .inputs = "x: float, weight: float", .outputs = "y",
+    .name = "prelu", .brief = "leaky_relu with a slope that is learned (He et al. 2015)",
+    .doc = "The weight starts at 0.25. Weight decay pulls it towards relu; He et al. used none.", .inputs = "x: float, weight: float", .outputs = "y",
     .example = "y = prelu(x) @act", .attrs = {{.name = "count", .kind = ATTR_INT, .initial = "1", .least = 1, .most = 1e9, .positional = true, .brief = "slopes: 1, or one a channel"}},
     .owned = {{"weight", ROLE_WEIGHT, "constant(0.25)", NULL}}, .shape = prelu_shape, .expand = prelu_expand, .along = "each", .precision = "any", .onnx = {{"PRelu", 7, 0}},
     .cases = CASES("x: f32[2,3] in -2 -0.1; weight: f32[1]", "x: f32[N,4,2] in -2 -0.1; weight: f32[4]; count = 4", "x: f32[N,4] in 0.1 2; weight: f32[1]"),
 };
 
-ACTIVATION(hard_tanh, "x, but not below `least` nor above `most`", .formula = "min(max(x, least), most)", .example = "y = hard_tanh(x)",
+ACTIVATION(hard_tanh, "x, but not below `least` nor above `most`", .doc = "At a bound half of the gradient passes; clip passes all of it.", .formula = "min(max(x, least), most)", .example = "y = hard_tanh(x)",
            .attrs = {{.name = "least", .kind = ATTR_FLOAT, .initial = "-1", .brief = "the lower bound"}, {.name = "most", .kind = ATTR_FLOAT, .initial = "1", .brief = "the upper bound"}},
            .cases = CASES("x: f32[2,3] in -0.9 0.9", "x: f32[N,5] in 1.1 3", "x: f32[7] in -3 -1.1"));
 
 ACTIVATION(hard_shrink, "x, and 0 between -bound and bound", .formula = "select(abs(x) > bound, x, 0)", .example = "y = hard_shrink(x)", .attrs = {{.name = "bound", .kind = ATTR_FLOAT, .initial = "0.5", .least = 0, .most = 1e30, .onnx = "lambd", .brief = "how near to 0"}},
            .onnx = {{"Shrink", 9, 0}}, .cases = CASES("x: f32[2,3] in 0.6 2", "x: f32[N,5] in -0.4 0.4", "x: f32[1] in -2 -0.6"));
 
-ACTIVATION(soft_shrink, "x brought nearer to 0 by bound, and 0 within it", .formula = "select(x > bound, x - bound, select(x < -bound, x + bound, 0))", .example = "y = soft_shrink(x)",
+ACTIVATION(soft_shrink, "x brought nearer to 0 by bound, and 0 within it", .doc = "The proximal step of the l1 norm: what solves min |z| bound + (x - z)^2 / 2.", .formula = "select(x > bound, x - bound, select(x < -bound, x + bound, 0))", .example = "y = soft_shrink(x)",
            .attrs = {{.name = "bound", .kind = ATTR_FLOAT, .initial = "0.5", .least = 0, .most = 1e30, .onnx = "bias", .brief = "by how much"}}, .onnx = {{"Shrink", 9, 0}}, .cases = CASES("x: f32[2,3] in 0.6 2", "x: f32[N,5] in -0.4 0.4", "x: f32[1] in -2 -0.6"));
 
 ACTIVATION(tanh_shrink, "x - tanh(x)", .formula = "x - tanh(x)", ALL_CASES);

@@ -491,7 +491,8 @@ static void range_compute(Context *cx, const Node *node, int output, Compute *ou
 }
 
 const OpDef op_range = {
-    .name = "range", .brief = "0, 1, … count-1", .inputs = "", .outputs = "y", .example = "position = range(T)",
+    .name = "range", .brief = "0, 1, … count-1",
+    .doc = "A size may be given: range(T). Of floats the numbers are exact to 2^24.", .inputs = "", .outputs = "y", .example = "position = range(T)",
     .attrs = {{.name = "count", .kind = ATTR_SIZES, .positional = true, .brief = "how many"}, {.name = "type", .kind = ATTR_TYPE, .initial = "i32", .brief = "of the result"}},
     .shape = range_shape, .compute = range_compute, .no_grad = "it has no input", .traits = OP_DATA, .along = "each", .precision = "any", .cases = CASES("count = 5", "count = 3; type = f32", "count = 0"),
 };

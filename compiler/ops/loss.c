@@ -37,9 +37,9 @@ static bool pair_shape(OpCall *call)
     static void id##_expand(Builder *b, const Node *node, Value **out) { out[0] = reduced(b, node, build_map2(b, formula_, node->in[0], node->in[1])); } \
     const OpDef op_##id = {.name = #id, .brief = text, .inputs = "y: float, t: float", .outputs = "loss", .example = example_, .attrs = {REDUCE}, .shape = pair_shape, .expand = id##_expand, LOSS, __VA_ARGS__}
 
-PAIR_LOSS(mse, "the mean squared error", "loss = mse(y, t)", "(x0 - x1) * (x0 - x1)",
+PAIR_LOSS(mse, "the mean squared error", "loss = mse(y, t)", "(x0 - x1) * (x0 - x1)", .doc = "mean (y - t)^2 over all elements: errors of a row of k numbers are divided by k too.",
           .cases = CASES("y: f32[2,3]; t: f32[2,3]", "y: f32[N]; t: f32[N]; reduce = sum", "y: f32[2,3]; t: f32[2,3]; reduce = none", "y: f32[]; t: f32[]"));
-PAIR_LOSS(l1, "the mean absolute error", "loss = l1(y, t)", "abs(x0 - x1)", .cases = CASES("y: f32[2,3] in 1 2; t: f32[2,3] in -2 0", "y: f32[N] in -2 0; t: f32[N] in 1 2; reduce = sum"));
+PAIR_LOSS(l1, "the mean absolute error", "loss = l1(y, t)", "abs(x0 - x1)", .doc = "mean |y - t| over all elements. The gradient at 0 is 0.", .cases = CASES("y: f32[2,3] in 1 2; t: f32[2,3] in -2 0", "y: f32[N] in -2 0; t: f32[N] in 1 2; reduce = sum"));
 PAIR_LOSS(bce_with_logits, "binary cross entropy of logits: the truth is 0 or 1, or a probability", "loss = bce_with_logits(logits, truth)", "max(x0, 0) - x0 * x1 + log1p(exp(-abs(x0)))",
           .doc = "max(y, 0) - y t + log(1 + exp(-|y|)), which is log-likelihood without overflow.",
           .cases = CASES("y: f32[2,3]; t: f32[2,3] in 0 1", "y: f32[N] in -4 4; t: f32[N] in 0 1; reduce = sum", "y: f32[3]; t: f32[3] in 0 1; reduce = none"));
@@ -219,7 +219,8 @@ static void nll_expand(Builder *b, const Node *node, Value **out)
 }
 
 const OpDef op_nll = {
-    .name = "nll", .brief = "minus the logarithm of the label's probability, of logarithms", .inputs = "logp: float, label: index, weight: float?", .outputs = "loss", .example = "loss = nll(log_softmax(logits), label)",
+    .name = "nll", .brief = "minus the logarithm of the label's probability, of logarithms",
+    .doc = "-logp[label]. Of logits: cross_entropy, which does both at once and keeps its digits.", .inputs = "logp: float, label: index, weight: float?", .outputs = "loss", .example = "loss = nll(log_softmax(logits), label)",
     .attrs = {CLASS_ATTRS}, .shape = class_loss_shape, .expand = nll_expand, .traits = OP_LOSS | OP_INDEX, .along = "each", .precision = "f32", .mean_over = "where", .onnx = {{"NegativeLogLikelihoodLoss", 12, 0}},
     .cases = CASES("logp: f32[N,4]; label: i32[N] in 0 3", "logp: f32[2,3,4]; label: i64[2,4] in 0 2; axis = 1; ignore = 0; reduce = sum", "logp: f32[N,4]; label: i32[N] in 0 3; weight: f32[4] in 0.1 2; ignore = 1"),
 };

@@ -156,14 +156,59 @@ static void put_notes(Text *text, const OpDef *op)
         text_add(text, "No gradient: %s.\n", op->no_grad);
 }
 
+static const char *kind_words(const char *kind, size_t length)
+{
+    static const char *const words[][2] = {{"float", "of a float type"}, {"int", "integers"}, {"index", "integers, indices"}, {"bool", "booleans"}, {"any", "of any type"}, {"like x", "of the type of x"}};
+    for (int i = 0; i < COUNT(words); i++)
+        if (strlen(words[i][0]) == length && memcmp(words[i][0], kind, length) == 0)
+            return words[i][1];
+    return "";
+}
+
+static bool is_owned(const OpDef *op, const char *name, size_t length)
+{
+    for (int i = 0; i < OWNED_MAX && op->owned[i].input != NULL; i++)
+        if (strlen(op->owned[i].input) == length && memcmp(op->owned[i].input, name, length) == 0)
+            return true;
+    return false;
+}
+
+// "x: float, where: bool?"
+static void put_inputs(Text *text, const OpDef *op)
+{
+    const char *title = "\ninputs\n";
+    for (const char *p = op->inputs + (op->inputs[0] == '*'); *p != 0; p += strcspn(p, ","), p += strspn(p, ", ")) {
+        size_t length = strcspn(p, ":");
+        const char *kind = p + length + 1 + strspn(p + length + 1, " ");
+        size_t width = strcspn(kind, "?,");
+        if (is_owned(op, p, length))
+            continue;
+        text_add(text, "%s  %.*s%s ", title, (int)length, p, op->inputs[0] == '*' ? "0, x1" : "");
+        text_pad(text, 18);
+        text_add(text, "%s%s\n", kind_words(kind, width), kind[width] == '?' ? "; may be left out" : "");
+        title = "";
+    }
+}
+
+// What is said of it once, in the row.
+static void put_formula(Text *text, const OpDef *op)
+{
+    if (op->formula != NULL)
+        text_add(text, "%s = %s, element by element.\n", op->outputs, op->formula);
+    if (op->formula != NULL && op->no_grad == NULL && op->grad == NULL)
+        text_add(text, "The gradient is the derivative of that.\n");
+}
+
 void op_manual(Text *text, const OpDef *op)
 {
     text_add(text, "%s: %s\n\n  ", op->name, op->brief);
     put_signature(text, op);
     text_add(text, "\n");
+    put_formula(text, op);
     if (op->doc != NULL)
         put_prose(text, op->doc);
     put_notes(text, op);
+    put_inputs(text, op);
     if (attr_count(op) > 0)
         text_add(text, "\nattributes\n");
     for (int i = 0; i < attr_count(op); i++)

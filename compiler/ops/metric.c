@@ -127,7 +127,8 @@ static void confusion_expand(Builder *b, const Node *node, Value **out)
 }
 
 const OpDef op_confusion = {
-    .name = "confusion", .brief = "the confusion matrix: how often class i (row) was taken for class j (column)", .inputs = "logits: float, label: index", .outputs = "y", .example = "metric confusion(logits, label)", .attrs = {CLASS_AXIS},
+    .name = "confusion", .brief = "the confusion matrix: how often class i (row) was taken for class j (column)",
+    .doc = "Counts that add up over batches; of equal logits the first class is taken.", .inputs = "logits: float, label: index", .outputs = "y", .example = "metric confusion(logits, label)", .attrs = {CLASS_AXIS},
     .shape = confusion_shape, .expand = confusion_expand, .no_grad = COUNTS, .traits = OP_METRIC | OP_INDEX, .along = "each", .precision = "any", .metric = {METRIC_SUM, 0, "confusion"},
     .cases = CASES("logits: f32[N,3]; label: i32[N] in 0 2", "logits: f32[2,3,4]; label: i32[2,4] in 0 2; axis = 1"),
 };
@@ -144,7 +145,8 @@ static bool mae_shape(OpCall *call) { return op_like(call, 0, 1) && op_one(call,
 static void mae_expand(Builder *b, const Node *node, Value **out) { out[0] = mean_of_all(b, build_map2(b, "abs(x0 - x1)", node->in[0], node->in[1])); }
 
 const OpDef op_mae = {
-    .name = "mae", .brief = "the mean absolute error", .inputs = "y: float, t: float", .outputs = "error", .example = "metric mae(price, truth)", .shape = mae_shape, .expand = mae_expand, .traits = OP_METRIC,
+    .name = "mae", .brief = "the mean absolute error",
+    .doc = "The mean over all elements of |y - t|.", .inputs = "y: float, t: float", .outputs = "error", .example = "metric mae(price, truth)", .shape = mae_shape, .expand = mae_expand, .traits = OP_METRIC,
     .along = "each", .precision = "f32", .metric = {METRIC_MEAN, -1, ""}, .cases = CASES("y: f32[2,3] in 1 2; t: f32[2,3] in -2 0"),
 };
 

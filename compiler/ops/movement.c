@@ -89,7 +89,8 @@ static bool flatten_shape(OpCall *call)
 }
 
 const OpDef op_flatten = {
-    .name = "flatten", .brief = "joins all axes from one on", .inputs = "x: any", .outputs = "y", .example = "y = flatten(x)",
+    .name = "flatten", .brief = "joins all axes from one on",
+    .doc = "With axis = 1, the default, each sample becomes one row: (N, C, H, W) to (N, C H W). With axis = 0 all is one vector.", .inputs = "x: any", .outputs = "y", .example = "y = flatten(x)",
     .attrs = {{.name = "axis", .kind = ATTR_INT, .initial = "1", .brief = "the first axis that is joined"}},
     .shape = flatten_shape, .compute = reshape_compute, .grad = reshape_grad, MOVES, .along = "mixes", .onnx = {{"Flatten", 1, 0}},
     .cases = CASES("x: f32[N,2,3]", "x: f32[2,3]; axis = 0", "x: f32[2,3,4]; axis = -1", "x: f32[4]"),
@@ -109,7 +110,8 @@ static bool expand_shape(OpCall *call)
 }
 
 const OpDef op_expand = {
-    .name = "expand", .brief = "inserts axes of size 1", .inputs = "x: any", .outputs = "y", .example = "column = expand(t, axis = 1)",
+    .name = "expand", .brief = "inserts axes of size 1",
+    .doc = "The places are those in the result: (N) with axis = 1 is (N, 1), with axis = 0 (1, N). Such an axis grows with whatever it meets.", .inputs = "x: any", .outputs = "y", .example = "column = expand(t, axis = 1)",
     .attrs = {{.name = "axis", .kind = ATTR_INTS, .positional = true, .onnx = "axes", .brief = "where they are in the result"}},
     .shape = expand_shape, .compute = reshape_compute, .grad = reshape_grad, MOVES, .along = "each", .onnx = {{"Unsqueeze", 1, 0}},
     .cases = CASES("x: f32[N]; axis = 1", "x: f32[2,3]; axis = [0, -1]", "x: f32[]; axis = 0"),
@@ -133,7 +135,8 @@ static bool squeeze_shape(OpCall *call)
 }
 
 const OpDef op_squeeze = {
-    .name = "squeeze", .brief = "drops axes of size 1", .inputs = "x: any", .outputs = "y", .example = "y = squeeze(x, axis = 1)",
+    .name = "squeeze", .brief = "drops axes of size 1",
+    .doc = "An axis that is named and is not of size 1 is an error. Without names a batch of one sample loses its axis too, so better name them.", .inputs = "x: any", .outputs = "y", .example = "y = squeeze(x, axis = 1)",
     .attrs = {{.name = "axis", .kind = ATTR_INTS, .initial = "", .positional = true, .onnx = "axes", .brief = "which; all of size 1 if none are given"}},
     .shape = squeeze_shape, .compute = reshape_compute, .grad = reshape_grad, MOVES, .along = "each", .onnx = {{"Squeeze", 1, 0}},
     .cases = CASES("x: f32[N,1]; axis = 1", "x: f32[1,3,1]", "x: f32[1]; axis = -1"),
@@ -186,7 +189,8 @@ static void transpose_grad(Builder *b, const Node *node, Value *const *dy, Value
 }
 
 const OpDef op_transpose = {
-    .name = "transpose", .brief = "another order of the axes", .inputs = "x: any", .outputs = "y", .example = "y = transpose(x, [0, 2, 1])",
+    .name = "transpose", .brief = "another order of the axes",
+    .doc = "Axis i of the result is axis axes[i] of x. No element is copied where the reader can walk the other way.", .inputs = "x: any", .outputs = "y", .example = "y = transpose(x, [0, 2, 1])",
     .attrs = {{.name = "axes", .kind = ATTR_INTS, .initial = "", .positional = true, .onnx = "perm", .brief = "for each axis of the result, which of x it is; the last two change places if not given"}},
     .shape = transpose_shape, .compute = transpose_compute, .grad = transpose_grad, MOVES, .along = "mixes", .onnx = {{"Transpose", 1, 0}},
     .cases = CASES("x: f32[2,3]", "x: f32[N,2,4]; axes = [2, 0, 1]", "x: f32[2,3,4]", "x: f32[0,2]; axes = [1, 0]"),
@@ -223,7 +227,8 @@ static void broadcast_to_compute(Context *cx, const Node *node, int output, Comp
 static void broadcast_to_grad(Builder *b, const Node *node, Value *const *dy, Value **dx) { dx[0] = build_sum_to(b, dy[0], &node->in[0]->type.shape); }
 
 const OpDef op_broadcast_to = {
-    .name = "broadcast_to", .brief = "repeats axes of size 1, and new ones in front", .inputs = "x: any", .outputs = "y", .example = "y = broadcast_to(x, [N, 3, 4])",
+    .name = "broadcast_to", .brief = "repeats axes of size 1, and new ones in front",
+    .doc = "As numpy broadcasts: sizes are compared from the last axis; an axis of size 1 is repeated. The gradient sums what was repeated.", .inputs = "x: any", .outputs = "y", .example = "y = broadcast_to(x, [N, 3, 4])",
     .attrs = {{.name = "shape", .kind = ATTR_SIZES, .positional = true, .brief = "the sizes of the result"}},
     .shape = broadcast_to_shape, .compute = broadcast_to_compute, .grad = broadcast_to_grad, MOVES, .along = "each", .onnx = {{"Expand", 8, 0}},
     .cases = CASES("x: f32[3,1]; shape = [2, 3, 4]", "x: f32[]; shape = [2, 3]", "x: f32[1,4]; shape = [1, 4]"),
@@ -261,7 +266,8 @@ static void tile_grad(Builder *b, const Node *node, Value *const *dy, Value **dx
 #define TILE_REPEATS {.name = "repeats", .kind = ATTR_INTS, .positional = true, .least = 1, .most = 1e9, .brief = "how often, for each axis"}
 
 const OpDef op_tile = {
-    .name = "tile", .brief = "the whole tensor several times along each axis", .inputs = "x: any", .outputs = "y", .example = "y = tile(x, [1, 2])",
+    .name = "tile", .brief = "the whole tensor several times along each axis",
+    .doc = "y[i] = x[i mod n] along each axis. The gradient sums all copies.", .inputs = "x: any", .outputs = "y", .example = "y = tile(x, [1, 2])",
     .attrs = {TILE_REPEATS}, .shape = tile_shape, .compute = tile_compute, .grad = tile_grad, MOVES, .along = "mixes", .onnx = {{"Tile", 6, 0}},
     .cases = CASES("x: f32[2,3]; repeats = [2, 1]", "x: f32[N,2]; repeats = [3, 2]", "x: f32[4]; repeats = 1"),
 };
@@ -444,7 +450,8 @@ static void flip_grad(Builder *b, const Node *node, Value *const *dy, Value **dx
 }
 
 const OpDef op_flip = {
-    .name = "flip", .brief = "the last element first, along some axes", .inputs = "x: any", .outputs = "y", .example = "y = flip(x, axis = -1)",
+    .name = "flip", .brief = "the last element first, along some axes",
+    .doc = "y[i] = x[n - 1 - i] along each of the axes.", .inputs = "x: any", .outputs = "y", .example = "y = flip(x, axis = -1)",
     .attrs = {{.name = "axis", .kind = ATTR_INTS, .initial = "", .positional = true, .brief = "which axes; all if none are given"}},
     .shape = flip_shape, .compute = flip_compute, .grad = flip_grad, MOVES, .along = "mixes", .cases = CASES("x: f32[2,3]; axis = 1", "x: f32[N,2,4]; axis = [0, -1]", "x: f32[3]"),
 };
@@ -595,7 +602,8 @@ static void concat_grad(Builder *b, const Node *node, Value *const *dy, Value **
 }
 
 const OpDef op_concat = {
-    .name = "concat", .brief = "tensors one after the other along an axis", .inputs = "*x: any", .outputs = "y", .example = "y = concat(a, b, axis = 1)",
+    .name = "concat", .brief = "tensors one after the other along an axis",
+    .doc = "All axes but one must agree. A list of values is taken apart: concat([a, b]).", .inputs = "*x: any", .outputs = "y", .example = "y = concat(a, b, axis = 1)",
     .attrs = {{.name = "axis", .kind = ATTR_INT, .initial = "-1", .brief = "along which axis"}},
     .shape = concat_shape, .compute = concat_compute, .grad = concat_grad, MOVES, .along = "mixes", .onnx = {{"Concat", 4, 0}},
     .cases = CASES("x0: f32[2,3]; x1: f32[2,1]", "x0: f32[N,2]; x1: f32[1,2]; x2: f32[N,2]; axis = 0", "x0: f32[2]; x1: f32[0]", "x0: f32[4]"),
@@ -632,7 +640,8 @@ static void stack_expand(Builder *b, const Node *node, Value **out)
 }
 
 const OpDef op_stack = {
-    .name = "stack", .brief = "tensors of one shape side by side, along a new axis", .inputs = "*x: any", .outputs = "y", .example = "y = stack(a, b, axis = 0)",
+    .name = "stack", .brief = "tensors of one shape side by side, along a new axis",
+    .doc = "The values have one shape, and the result has one axis more, of as many as there are values.", .inputs = "*x: any", .outputs = "y", .example = "y = stack(a, b, axis = 0)",
     .attrs = {{.name = "axis", .kind = ATTR_INT, .initial = "0", .brief = "where the new axis is in the result"}},
     .shape = stack_shape, .expand = stack_expand, MOVES, .along = "mixes", .cases = CASES("x0: f32[2,3]; x1: f32[2,3]", "x0: f32[N]; x1: f32[N]; x2: f32[N]; axis = -1", "x0: f32[]; x1: f32[]"),
 };
@@ -693,7 +702,8 @@ static void split_expand(Builder *b, const Node *node, Value **out)
 }
 
 const OpDef op_split = {
-    .name = "split", .brief = "parts along an axis", .inputs = "x: any", .outputs = "y, …", .example = "q, k, v = split(x, 3, axis = -1)",
+    .name = "split", .brief = "parts along an axis",
+    .doc = "A number gives equal parts, and must divide the axis; a list gives the sizes, which must use it up.", .inputs = "x: any", .outputs = "y, …", .example = "q, k, v = split(x, 3, axis = -1)",
     .attrs = {{.name = "parts", .kind = ATTR_INTS, .least = 0, .most = 1e9, .positional = true, .onnx = "split", .brief = "how many equal parts, up to 16; or a list of sizes"}, {.name = "axis", .kind = ATTR_INT, .initial = "-1", .brief = "along which axis"}},
     .shape = split_shape, .expand = split_expand, MOVES, .along = "mixes", .onnx = {{"Split", 2, 0}},
     .cases = CASES("x: f32[2,6]; parts = 3", "x: f32[4,N]; parts = 2; axis = 0", "x: f32[2]; parts = 1", "x: f32[2,6]; parts = [2, 3, 1]", "x: f32[7,N]; parts = [0, 7]; axis = 0"),
@@ -774,7 +784,8 @@ static void pad_grad(Builder *b, const Node *node, Value *const *dy, Value **dx)
 }
 
 const OpDef op_pad = {
-    .name = "pad", .brief = "adds elements before and after the axes", .inputs = "x: any", .outputs = "y", .example = "y = pad(x, [0, 0, 1, 1, 0, 0, 1, 1], mode = reflect)",
+    .name = "pad", .brief = "adds elements before and after the axes",
+    .doc = "The numbers come for all axes before, then for all axes behind: of (H, W) [top, left, bottom, right]. Mirrored padding is less than the axis is long. The gradient of repeated elements is summed.", .inputs = "x: any", .outputs = "y", .example = "y = pad(x, [0, 0, 1, 1, 0, 0, 1, 1], mode = reflect)",
     .attrs = {PAD_ATTRS, {.name = "value", .kind = ATTR_FLOAT, .initial = "0", .brief = "the number, for mode constant"}},
     .shape = pad_shape, .compute = pad_compute, .grad = pad_grad, MOVES, .along = "mixes", .onnx = {{"Pad", 2, 0}},
     .cases = CASES("x: f32[2,3]; pads = [0, 1, 1, 2]", "x: f32[N,4]; pads = [0, 2, 0, 3]; mode = reflect", "x: f32[2,3]; pads = [1, 0, 2, 2]; mode = edge", "x: f32[3]; pads = [1, 1]; value = 7",
@@ -833,7 +844,8 @@ static void triangular_grad(Builder *b, const Node *node, Value *const *dy, Valu
 }
 
 const OpDef op_triangular = {
-    .name = "triangular", .brief = "zeros above the diagonal of the last two axes, or below it", .inputs = "x: any", .outputs = "y", .example = "y = triangular(x)",
+    .name = "triangular", .brief = "zeros above the diagonal of the last two axes, or below it",
+    .doc = "Keeps j <= i + diagonal of the last two axes, or with upper j >= i + diagonal (tril and triu of PyTorch).", .inputs = "x: any", .outputs = "y", .example = "y = triangular(x)",
     .attrs = {{.name = "upper", .kind = ATTR_BOOL, .initial = "false", .brief = "keep what is above"}, {.name = "diagonal", .kind = ATTR_INT, .initial = "0", .onnx = "k", .brief = "which: 1 is the one above the main"}},
     .shape = triangular_shape, .compute = triangular_compute, .grad = triangular_grad, .traits = OP_DATA, .along = "mixes", .precision = "any", .onnx = {{"Trilu", 14, 0}},
     .cases = CASES("x: f32[3,3]", "x: f32[N,2,4]; upper = true", "x: f32[3,4]; diagonal = -1"),

@@ -303,7 +303,8 @@ static void groupnorm_expand(Builder *b, const Node *node, Value **out)
 }
 
 const OpDef op_groupnorm = {
-    .name = "groupnorm", .brief = "groups of channels of each sample to mean 0 and variance 1, scaled and shifted (Wu and He 2018)", .inputs = "x: float, weight: float, bias: float", .outputs = "y", .example = "y = groupnorm(x, 8) @norm",
+    .name = "groupnorm", .brief = "groups of channels of each sample to mean 0 and variance 1, scaled and shifted (Wu and He 2018)",
+    .doc = "Channels are divided into groups; mean and variance are those of a group in one sample. With one group it is layernorm over (C, H, W), with as many as channels instancenorm. Batches do not matter, so training and evaluation are the same.", .inputs = "x: float, weight: float, bias: float", .outputs = "y", .example = "y = groupnorm(x, 8) @norm",
     .attrs = {{.name = "groups", .kind = ATTR_INT, .least = 1, .most = 1e6, .positional = true, .onnx = "num_groups", .brief = "how many"}, EPS},
     .owned = {{"weight", ROLE_NORM, "ones", NULL}, {"bias", ROLE_NORM, "zeros", NULL}}, .shape = groupnorm_shape, .expand = groupnorm_expand, .along = "mixes", .precision = "f32", .onnx = {{"GroupNormalization", 21, 0}},
     .cases = CASES("x: f32[N,4,3]; weight: f32[4]; bias: f32[4]; groups = 2", "x: f32[2,2,2,2]; weight: f32[2]; bias: f32[2]; groups = 1"),
@@ -321,7 +322,8 @@ static bool instancenorm_shape(OpCall *call)
 static void instancenorm_expand(Builder *b, const Node *node, Value **out) { scale_and_shift(b, node, standardized(b, node, node->in[0], 2), out); }
 
 const OpDef op_instancenorm = {
-    .name = "instancenorm", .brief = "each channel of each sample to mean 0 and variance 1, scaled and shifted (Ulyanov et al. 2016)", .inputs = "x: float, weight: float, bias: float", .outputs = "y", .example = "y = instancenorm(x) @norm",
+    .name = "instancenorm", .brief = "each channel of each sample to mean 0 and variance 1, scaled and shifted (Ulyanov et al. 2016)",
+    .doc = "Mean and variance are those of one channel in one sample. PyTorch's InstanceNorm has no weight and bias unless affine = True; here they are there and start as 1 and 0.", .inputs = "x: float, weight: float, bias: float", .outputs = "y", .example = "y = instancenorm(x) @norm",
     .attrs = {EPS}, .owned = {{"weight", ROLE_NORM, "ones", NULL}, {"bias", ROLE_NORM, "zeros", NULL}}, .shape = instancenorm_shape, .expand = instancenorm_expand, .along = "mixes", .precision = "f32",
     .onnx = {{"InstanceNormalization", 6, 0}}, .cases = CASES("x: f32[N,2,5]; weight: f32[2]; bias: f32[2]"),
 };

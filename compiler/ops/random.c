@@ -153,7 +153,8 @@ static void dropout_expand(Builder *b, const Node *node, Value **out)
 }
 
 const OpDef op_dropout = {
-    .name = "dropout", .brief = "in training each element becomes 0 with a probability; the others grow to keep the mean (Srivastava et al. 2014)", .inputs = "x: float", .outputs = "y", .example = "y = dropout(x, 0.5)",
+    .name = "dropout", .brief = "in training each element becomes 0 with a probability; the others grow to keep the mean (Srivastava et al. 2014)",
+    .doc = "y = x / (1 - rate) with probability 1 - rate, else 0; in evaluation and in what is deployed y = x.", .inputs = "x: float", .outputs = "y", .example = "y = dropout(x, 0.5)",
     .attrs = {{.name = "rate", .kind = ATTR_FLOAT, .initial = "0.5", .least = 0, .most = 1, .positional = true, .onnx = "ratio", .brief = "the probability"}},
     .shape = same_shape, .expand = dropout_expand, .traits = OP_RANDOM | OP_MODE, .along = "each", .precision = "any", .onnx = {{"Dropout", 7, 0}},
     .cases = CASES("x: f32[2,3]; rate = 0.5", "x: f32[N,4]; rate = 0", "x: f32[3]; rate = 0.25"),

@@ -43,7 +43,8 @@ static void sum_grad(Builder *b, const Node *node, Value *const *dy, Value **dx)
 }
 
 const OpDef op_sum = {
-    .name = "sum", .brief = "the sum, over all elements or along axes", .inputs = "x: any", .outputs = "y", .example = "y = sum(x, axis = 1)", .attrs = {REDUCE_ATTRS},
+    .name = "sum", .brief = "the sum, over all elements or along axes",
+    .doc = "Integers stay integers and wrap around. Floats are added in f32 at least, in an order that depends on shapes alone, so the bits do not depend on threads.", .inputs = "x: any", .outputs = "y", .example = "y = sum(x, axis = 1)", .attrs = {REDUCE_ATTRS},
     .shape = reduce_shape, .compute = sum_compute, .grad = sum_grad, .flops = reduce_flops, .traits = OP_DATA, ALONG, .precision = "f32", .onnx = {{"ReduceSum", 1, 0}}, SUM_CASES,
 };
 
@@ -180,7 +181,8 @@ static void prod_grad(Builder *b, const Node *node, Value *const *dy, Value **dx
 }
 
 const OpDef op_product = {
-    .name = "product", .brief = "the product, over all elements or along axes", .inputs = "x: any", .outputs = "y", .example = "y = product(x, axis = 1)", .attrs = {REDUCE_ATTRS},
+    .name = "product", .brief = "the product, over all elements or along axes",
+    .doc = "The gradient is the product of the others, right also where one of them is 0.", .inputs = "x: any", .outputs = "y", .example = "y = product(x, axis = 1)", .attrs = {REDUCE_ATTRS},
     .shape = reduce_shape, .compute = prod_compute, .grad = prod_grad, .flops = reduce_flops, .traits = OP_DATA, ALONG, .precision = "f32", .onnx = {{"ReduceProd", 1, 0}}, SUM_CASES,
 };
 
@@ -247,12 +249,14 @@ static void all_expand(Builder *b, const Node *node, Value **out) { truth_expand
 static void any_expand(Builder *b, const Node *node, Value **out) { truth_expand(b, node, "max", out); }
 
 const OpDef op_all = {
-    .name = "all", .brief = "whether all are true", .inputs = "x: bool", .outputs = "y", .example = "y = all(x > 0)", .attrs = {REDUCE_ATTRS}, .shape = reduce_shape, .expand = all_expand,
+    .name = "all", .brief = "whether all are true",
+    .doc = "Of no elements: true.", .inputs = "x: bool", .outputs = "y", .example = "y = all(x > 0)", .attrs = {REDUCE_ATTRS}, .shape = reduce_shape, .expand = all_expand,
     .no_grad = "the result is true or false", .traits = OP_DATA, ALONG, .precision = "any", .cases = CASES("x: bool[2,3]", "x: bool[N,4]; axis = 1"),
 };
 
 const OpDef op_any = {
-    .name = "any", .brief = "whether one is true", .inputs = "x: bool", .outputs = "y", .example = "y = any(isnan(x))", .attrs = {REDUCE_ATTRS}, .shape = reduce_shape, .expand = any_expand,
+    .name = "any", .brief = "whether one is true",
+    .doc = "Of no elements: false.", .inputs = "x: bool", .outputs = "y", .example = "y = any(isnan(x))", .attrs = {REDUCE_ATTRS}, .shape = reduce_shape, .expand = any_expand,
     .no_grad = "the result is true or false", .traits = OP_DATA, ALONG, .precision = "any", .cases = CASES("x: bool[2,3]", "x: bool[N,4]; axis = 1; keep = true"),
 };
 
