@@ -1,14 +1,18 @@
 // recurrent.c: lstm, gru and rnn, with PyTorch's gates and names.
 //
 // A layer in one direction is a product for all times at once (dense), and a scan: the only part that goes step by step. A
-// scan is one loop tree, whatever the number of steps: samples outermost, for they are independent, then the steps, then
-// the units, which lie side by side for vectors. It keeps its gates, and its gradient is a scan the other way; the gradient
+// scan is one loop tree, whatever the number of steps: a few samples outermost, for they are independent, then the steps,
+// then the units, which lie side by side for vectors. The few samples share each row of the weights while it is near, and
+// four of its rows are added at once, in their order, so the bits are those of the plain loops. Samples that have lengths
+// of their own go one by one. It keeps its gates, and its gradient is a scan the other way; the gradient
 // of the weights is one product again. Considered: writing the steps out (thousands of nodes), and a loop in the graph
 // (a tape of bodies); both know less about the recurrence than these three rows do.
 #include "op.h"
 
 #define SCAN .traits = OP_INTERNAL | OP_MANY, .along = "back", .precision = "f32"
 #define REVERSE {.name = "reverse", .kind = ATTR_BOOL, .initial = "false", .brief = "from the last step to the first"}
+
+enum { TOGETHER = 4, ROWS = 4 };        // samples; rows of weights
 
 // --- What scans have in common ----------------------------------------------------------------------------------------------------
 
@@ -19,6 +23,7 @@ typedef struct Scan {
     Size  steps, units;
     Loop *sample, *step;                // where to go on in these loops
     Expr *n, *length;                   // sample, and its number of steps
+    Expr *from, *to;                    // the samples that go together; NULL: one by one
     Expr *first, *time, *before;        // whether this is the first step; its place on the axis, and that of the one before
 } Scan;
 
@@ -56,11 +61,16 @@ static void clear_rest(Scan *s, const Node *node)
 static Scan scan_open(Context *cx, const Node *node, const Shape *of, Size units, Value *lengths)
 {
     Scan s = {.cx = cx, .nest = nest_new(cx), .steps = of->dim[1], .units = units};
+    s.length = e_size(cx, s.steps);
+    if (lengths == NULL) {
+        Expr *first = e_mul(cx, unit_loop(&s, size_ceildiv(cx, of->dim[0], TOGETHER), AXIS_PARALLEL), e_whole(cx, TOGETHER));
+        s.sample = s.nest.at;
+        s.from = nest_let(&s.nest, first);
+        s.to = nest_let(&s.nest, e_prim(cx, PRIM_min, e_add(cx, first, e_whole(cx, TOGETHER)), e_size(cx, of->dim[0])));
+        return s;
+    }
     s.n = unit_loop(&s, of->dim[0], AXIS_PARALLEL);
     s.sample = s.nest.at;
-    s.length = e_size(cx, s.steps);
-    if (lengths == NULL)
-        return s;
     Expr *given = e_prim(cx, PRIM_max, e_index(cx, lengths, &s.n), e_whole(cx, 0));
     s.length = nest_let(&s.nest, e_prim(cx, PRIM_min, given, s.length));
     clear_rest(&s, node);
@@ -81,11 +91,61 @@ static void scan_steps(Scan *s, bool reverse, bool backwards)
     s->first = e_prim(cx, PRIM_eq, turn, backwards ? last : e_whole(cx, 0));
 }
 
+// Into a loop over the samples that go together.
+static void each_sample(Scan *s)
+{
+    if (s->from == NULL)
+        return;
+    Loop *loop = loop_for(s->cx, s->vars++, AXIS_SERIAL, s->from, s->to);
+    loop_add(s->cx, s->nest.at, loop);
+    s->nest.at = loop;
+    s->n = e_axis(s->cx, loop->var);
+}
+
 // The state before this step: of the step before, or what the scan begins with.
 static Expr *state_before(Scan *s, Value *states, Value *start, Expr *j)
 {
     Expr *begin = start != NULL ? at2(s, start, s->n, j) : e_zero(s->cx, states->type.dtype);
     return e_select(s->cx, s->first, begin, at3(s, states, s->n, s->before, j));
+}
+
+typedef Expr *(*Term)(Scan *s, Value *from, Value *start, Expr *k);
+
+static Expr *state_term(Scan *s, Value *states, Value *start, Expr *k)
+{
+    return start == NULL ? at3(s, states, s->n, s->before, k) : state_before(s, states, start, k);
+}
+
+static Expr *part_term(Scan *s, Value *parts, Value *start, Expr *k)
+{
+    (void)start;
+    return at3(s, parts, s->n, s->time, k);
+}
+
+// to[j] += term(k) weight[k, j] for `rows` rows from each of `turns`, beginning at `first`. `to` has the time in it or not.
+static void add_rows(Scan *s, Value *to, Value *weight, Term term, Value *from, Value *start, int64_t first, int64_t turns, int64_t rows)
+{
+    Loop *outer = s->nest.at;
+    Expr *k = unit_loop(s, size_const(s->cx, turns), AXIS_SERIAL), *row[ROWS], *value[ROWS];
+    each_sample(s);
+    for (int64_t i = 0; i < rows; i++) {
+        row[i] = e_add(s->cx, e_mul(s->cx, k, e_whole(s->cx, rows)), e_whole(s->cx, first + i));
+        value[i] = nest_let(&s->nest, term(s, from, start, row[i]));
+    }
+    Expr *j = unit_loop(s, weight->type.shape.dim[1], AXIS_VECTOR), *at[3] = {s->n, to->type.shape.rank == 3 ? s->time : j, j}, *sum = e_load(s->cx, to, at);
+    for (int64_t i = 0; i < rows; i++)
+        sum = e_prim(s->cx, PRIM_add, sum, e_prim(s->cx, PRIM_mul, value[i], at2(s, weight, row[i], j)));
+    nest_store(&s->nest, to, at, sum);
+    s->nest.at = outer;
+}
+
+static void add_all_rows(Scan *s, Value *to, Value *weight, Term term, Value *from, Value *start)
+{
+    int64_t rows = size_value(weight->type.shape.dim[0]), turns = rows / ROWS, rest = rows % ROWS;
+    if (turns > 0)
+        add_rows(s, to, weight, term, from, start, 0, turns, ROWS);
+    if (rest > 0)
+        add_rows(s, to, weight, term, from, start, turns * ROWS, rest, 1);
 }
 
 // sums[n, time, j] += sum over k of the state before, times weight[k, j].
@@ -94,26 +154,17 @@ static void add_product(Scan *s, Value *sums, Value *states, Value *start, Value
     Loop *outer = s->nest.at;
     if (start == NULL)
         nest_if(&s->nest, e_prim(s->cx, PRIM_ne, s->first->operand[0], s->first->operand[1]));
-    Expr *k = unit_loop(s, s->units, AXIS_SERIAL);
-    Expr *state = nest_let(&s->nest, start == NULL ? at3(s, states, s->n, s->before, k) : state_before(s, states, start, k));
-    Expr *j = unit_loop(s, weight->type.shape.dim[1], AXIS_VECTOR), *product = e_prim(s->cx, PRIM_mul, state, at2(s, weight, k, j));
-    put3(s, sums, s->time, j, e_prim(s->cx, PRIM_add, at3(s, sums, s->n, s->time, j), product));
+    add_all_rows(s, sums, weight, state_term, states, start);
     s->nest.at = outer;
 }
 
 // d[n, j] += sum over k of the gradients of this step, times weight[j, k]: `turned` is (k, j).
-static void add_product_back(Scan *s, Value *d, Value *parts, Value *turned)
-{
-    Loop *outer = s->nest.at;
-    Expr *k = unit_loop(s, turned->type.shape.dim[0], AXIS_SERIAL), *part = nest_let(&s->nest, at3(s, parts, s->n, s->time, k));
-    Expr *j = unit_loop(s, s->units, AXIS_VECTOR);
-    put2(s, d, j, e_prim(s->cx, PRIM_add, at2(s, d, s->n, j), e_prim(s->cx, PRIM_mul, part, at2(s, turned, k, j))));
-    s->nest.at = outer;
-}
+static void add_product_back(Scan *s, Value *d, Value *parts, Value *turned) { add_all_rows(s, d, turned, part_term, parts, NULL); }
 
 static void clear_state(Scan *s, Value *d)
 {
     s->nest.at = s->sample;
+    each_sample(s);
     Expr *j = unit_loop(s, s->units, AXIS_VECTOR);
     put2(s, d, j, e_zero(s->cx, d->type.dtype));
     s->nest.at = s->sample;
@@ -173,10 +224,12 @@ static Loop *lstm_scan_lower(Context *cx, const Node *node)
     Value *x = node->in[0], *weight = node->in[1], *start = input(node, 2), *cell = input(node, 3), *y = node->out[0], *c = node->out[1], *gates = node->out[2];
     Scan s = scan_open(cx, node, &x->type.shape, y->type.shape.dim[2], input(node, 4));
     scan_steps(&s, node_flag(node, "reverse"), false);
+    each_sample(&s);
     Expr *j = unit_loop(&s, x->type.shape.dim[2], AXIS_VECTOR);
     put3(&s, gates, s.time, j, at3(&s, x, s.n, s.time, j));
     s.nest.at = s.step;
     add_product(&s, gates, y, start, weight);
+    each_sample(&s);
     j = unit_loop(&s, s.units, AXIS_VECTOR);
     static const char *const word[] = {"i", "f", "g", "o"};
     Names names = {0};
@@ -257,6 +310,7 @@ static Loop *lstm_scan_grad_lower(Context *cx, const Node *node)
     clear_state(&s, dh);
     clear_state(&s, dc);
     scan_steps(&s, node_flag(node, "reverse"), true);
+    each_sample(&s);
     Expr *j = unit_loop(&s, s.units, AXIS_VECTOR), *zero = e_zero(cx, c->type.dtype);
     static const char *const word[] = {"i", "f", "g", "o"}, *const back[] = {"q * g * i * (1 - i)", "q * before * f * (1 - f)", "q * i * (1 - g * g)", "p * t * o * (1 - o)"};
     Names names = {0};
@@ -301,10 +355,12 @@ static Loop *gru_scan_lower(Context *cx, const Node *node)
     Value *x = node->in[0], *weight = node->in[1], *bias = input(node, 2), *start = input(node, 3), *y = node->out[0], *gates = node->out[1];
     Scan s = scan_open(cx, node, &x->type.shape, y->type.shape.dim[2], input(node, 4));
     scan_steps(&s, node_flag(node, "reverse"), false);
+    each_sample(&s);
     Expr *j = unit_loop(&s, x->type.shape.dim[2], AXIS_VECTOR), *zero = e_zero(cx, x->type.dtype);
     put3(&s, gates, s.time, j, bias != NULL ? e_load(cx, bias, &j) : zero);
     s.nest.at = s.step;
     add_product(&s, gates, y, start, weight);
+    each_sample(&s);
     j = unit_loop(&s, s.units, AXIS_VECTOR);
     Names names = {0};
     static const char *const sums[] = {"rs", "zs", "s"}, *const given[] = {"rx", "zx", "nx"};
@@ -356,6 +412,7 @@ static Loop *gru_scan_grad_lower(Context *cx, const Node *node)
     Scan s = scan_open(cx, node, &gates->type.shape, y->type.shape.dim[2], input(node, 4));
     clear_state(&s, dh);
     scan_steps(&s, node_flag(node, "reverse"), true);
+    each_sample(&s);
     Expr *j = unit_loop(&s, s.units, AXIS_VECTOR);
     static const char *const word[] = {"r", "z", "n", "s"};
     Names names = {0};
@@ -392,10 +449,12 @@ static Loop *rnn_scan_lower(Context *cx, const Node *node)
     Value *x = node->in[0], *weight = node->in[1], *start = input(node, 2), *y = node->out[0];
     Scan s = scan_open(cx, node, &x->type.shape, x->type.shape.dim[2], input(node, 3));
     scan_steps(&s, node_flag(node, "reverse"), false);
+    each_sample(&s);
     Expr *j = unit_loop(&s, s.units, AXIS_VECTOR);
     put3(&s, y, s.time, j, at3(&s, x, s.n, s.time, j));
     s.nest.at = s.step;
     add_product(&s, y, y, start, weight);
+    each_sample(&s);
     j = unit_loop(&s, s.units, AXIS_VECTOR);
     Names names = {1, {"a"}, {at3(&s, y, s.n, s.time, j)}};
     put3(&s, y, s.time, j, formula(&s, &names, NULL, is_relu(node) ? "max(a, 0)" : "tanh(a)"));
@@ -434,6 +493,7 @@ static Loop *rnn_scan_grad_lower(Context *cx, const Node *node)
     Scan s = scan_open(cx, node, &y->type.shape, y->type.shape.dim[2], input(node, 2));
     clear_state(&s, dh);
     scan_steps(&s, node_flag(node, "reverse"), true);
+    each_sample(&s);
     Expr *j = unit_loop(&s, s.units, AXIS_VECTOR);
     Names names = {2, {"y", "p"}, {at3(&s, y, s.n, s.time, j), e_prim(cx, PRIM_add, at2(&s, dh, s.n, j), at3(&s, dy, s.n, s.time, j))}};
     put3(&s, dx, s.time, j, formula(&s, &names, NULL, is_relu(node) ? "select(y > 0, p, 0)" : "p * (1 - y * y)"));
