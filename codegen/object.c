@@ -275,8 +275,7 @@ static void header_functions(Object *o, Text *out)
              m, m, m);
 }
 
-// A field by the name it has in the source, or by its columns.
-static const char *source_field(Object *o, const Field *field)
+static const char *field_word(Object *o, const Field *field)
 {
     if (field->name != NULL)
         return public_word(o->cx, field->name);
@@ -285,7 +284,34 @@ static const char *source_field(Object *o, const Field *field)
                : arena_printf(o->cx->arena, "columns_%lld_to_%lld", (long long)field->first, (long long)field->last);
 }
 
+// A field by the name it has in the source, or by its columns; with a number where another field has that name.
+static const char *source_field(Object *o, const Field *field)
+{
+    const char *word = field_word(o, field);
+    for (const Field *other = o->model->recipe->fields.at; other < field; other++)
+        if (strcmp(field_word(o, other), word) == 0)
+            return arena_printf(o->cx->arena, "%s_%d", word, (int)(field - o->model->recipe->fields.at));
+    return word;
+}
+
 static bool field_needed(const Object *o, const Field *field) { return o->needs.field[field->value->index]; }
+
+// A category that an input is made of, and whose words are known.
+static bool has_code(const Object *o, const Field *field)
+{
+    return o->data != NULL && field->codes != NULL && field->names.count > 0 && field_needed(o, field);
+}
+
+static void header_codes(Object *o, Text *out)
+{
+    for (int f = 0; f < o->model->recipe->fields.count; f++) {
+        const Field *field = &o->model->recipe->fields.at[f];
+        if (has_code(o, field))
+            text_add(out, "// The code of a word of %s, as training numbered them; %s.\nint32_t %s_code_%s(const char *word);\n\n",
+                     source_field(o, field), strcmp(field->codes, "category") == 0 ? "0 for one that it did not meet" : "-1: there is none",
+                     o->prefix, source_field(o, field));
+    }
+}
 
 static void header_prepare(Object *o, Text *out)
 {
@@ -313,6 +339,7 @@ static void header_prepare(Object *o, Text *out)
              "} %s_sample;\n\n// Makes the inputs of one sample, as training does: the same steps, the same bits.\n",
              m);
     text_add(out, "%s_status %s_prepare(const %s_fields *fields, const %s_sample *sample);\n\n", m, m, m, m);
+    header_codes(o, out);
 }
 
 static void print_header(Object *o, Text *out)
@@ -340,23 +367,32 @@ static void print_header(Object *o, Text *out)
 
 // --- Tables ----------------------------------------------------------------------------------------------------------
 
-static const Labels *labels_of(const Model *model, const char *name)
+// The names of the values of an output: those that the net gives, or else the classes of a text column that has as many.
+static Labels labels_of(const Object *o, const Port *port)
 {
-    for (int i = 0; i < model->labels.count; i++)
-        if (strcmp(model->labels.at[i].output, name) == 0)
-            return &model->labels.at[i];
-    return NULL;
+    const Shape *shape = &port->value->type.shape;
+    int64_t count;
+    for (int i = 0; !port->input && i < o->model->labels.count; i++)
+        if (strcmp(o->model->labels.at[i].output, port->name) == 0)
+            return o->model->labels.at[i];
+    for (int f = 0; !port->input && o->model->recipe != NULL && f < o->model->recipe->fields.count; f++) {
+        const Field *field = &o->model->recipe->fields.at[f];
+        bool classes = field->codes != NULL && strcmp(field->codes, "classes") == 0;
+        if (classes && shape->rank == 2 && size_known(shape->dim[1], &count) && count > 1 && count == field->names.count)
+            return (Labels){port->name, field->names.count, field->names.at};
+    }
+    return (Labels){port->name, 0, NULL};
 }
 
 static void print_tensor(Object *o, const Port *port)
 {
     const Shape *shape = &port->value->type.shape;
-    const Labels *labels = port->input ? NULL : labels_of(o->model, port->name);
+    const Labels labels = labels_of(o, port);
     int64_t n;
     text_add(o->out, "        {");
     put_string(o->out, port->name);
     text_add(o->out, ", \"%s\", %d, %d, {", type_def(port->value->type.dtype)->name, shape->rank,
-             labels != NULL ? labels->count : 0);
+             labels.count);
     for (int i = 0; i < shape->rank; i++)
         text_add(o->out, i > 0 ? ", %lld" : "%lld", size_known(shape->dim[i], &n) ? (long long)n : -1LL);
     text_add(o->out, shape->rank > 0 ? "}},\n" : "0}},\n");
@@ -376,29 +412,55 @@ static void print_info(Object *o)
     text_add(o->out, "    },\n};\n\n");
 }
 
-// Labels of one length each, so that no pointer to them is stored.
+// Names of one length each, so that no pointer to them is stored: static const char labels_0[2][6] = {"left", "right"};
+static void print_names(Object *o, const char *array, int count, const char *const *names)
+{
+    size_t longest = 0, line = o->out->length;
+    for (int k = 0; k < count; k++)
+        longest = strlen(names[k]) > longest ? strlen(names[k]) : longest;
+    text_add(o->out, "static const char %s[%d][%zu] = {", array, count, longest + 1);
+    for (int k = 0; k < count; k++) {
+        bool wrap = k > 0 && o->out->length - line + strlen(names[k]) + 8 > LINE_WIDTH;
+        line = wrap ? o->out->length : line;
+        text_add(o->out, k == 0 ? "" : wrap ? ",\n    " : ", ");
+        put_string(o->out, names[k]);
+    }
+    text_add(o->out, "};\n\n");
+}
+
 static void print_labels(Object *o)
 {
     Text choice = {.arena = o->cx->arena};
     for (int i = input_count(o); i < o->ports.count; i++) {
-        const Labels *labels = labels_of(o->model, o->ports.at[i].name);
-        if (labels == NULL || labels->count == 0)
+        const Labels labels = labels_of(o, &o->ports.at[i]);
+        if (labels.count == 0)
             continue;
-        size_t longest = 0;
-        for (int k = 0; k < labels->count; k++)
-            longest = strlen(labels->names[k]) > longest ? strlen(labels->names[k]) : longest;
         int output = i - input_count(o);
-        text_add(o->out, "static const char labels_%d[%d][%zu] = {", output, labels->count, longest + 1);
-        for (int k = 0; k < labels->count; k++) {
-            text_add(o->out, k > 0 ? ", " : "");
-            put_string(o->out, labels->names[k]);
-        }
-        text_add(o->out, "};\n\n");
+        print_names(o, arena_printf(o->cx->arena, "labels_%d", output), labels.count, labels.names);
         text_add(&choice, "    if (output == %d && i >= 0 && i < %d)\n        return labels_%d[i];\n", output,
-                 labels->count, output);
+                 labels.count, output);
     }
     text_add(o->out, "const char *%s_label(int output, int i)\n{\n%s    return NULL;\n}\n\n", o->prefix,
              choice.at != NULL ? choice.at : "    (void)output, (void)i;\n");
+}
+
+// For each text column a function from its words to their codes. As the trainer has it: in a category 0 is any other word.
+static void print_codes(Object *o)
+{
+    for (int f = 0; o->data != NULL && f < o->model->recipe->fields.count; f++) {
+        const Field *field = &o->model->recipe->fields.at[f];
+        if (!has_code(o, field))
+            continue;
+        const char *array = arena_printf(o->cx->arena, "words_%d", f);
+        bool category = strcmp(field->codes, "category") == 0;
+        print_names(o, array, field->names.count, field->names.at);
+        text_add(o->out,
+                 "int32_t %s_code_%s(const char *word)\n{\n    for (int32_t i = 0; word != NULL && i < %d; i++) {\n"
+                 "        int k = 0;\n        while (%s[i][k] != 0 && word[k] == %s[i][k])\n            k++;\n"
+                 "        if (word[k] == %s[i][k])\n            return i%s;\n    }\n    return %d;\n}\n\n",
+                 o->prefix, source_field(o, field), field->names.count, array, array, array, category ? " + 1" : "",
+                 category ? 0 : -1);
+    }
 }
 
 static void print_status_text(Object *o)
@@ -453,41 +515,44 @@ static void refuse(Object *o, Text *out, const char *condition, const char *stat
     text_add(out, "    if (%s)\n        return %s_%s;\n", condition, o->prefix, status);
 }
 
-// One condition of all ports: "io->image" stands for $ in the format.
-static void refuse_any(Object *o, Text *out, const char *format, const char *status, bool (*asked)(const Port *port))
+// A condition of many parts, on as many lines as it needs.
+typedef struct Condition {
+    Text text;
+    size_t line;
+} Condition;
+
+static void add_condition(Condition *c, const char *part)
 {
-    Text condition = {.arena = o->cx->arena};
-    size_t line = 0;
-    for (int i = 0; i < o->ports.count; i++) {
-        const Port *port = &o->ports.at[i];
-        if (!asked(port))
-            continue;
-        bool wrap = condition.length - line > LINE_WIDTH - 50;
-        if (wrap)
-            line = condition.length;
-        text_add(&condition, condition.at == NULL ? "" : wrap ? " ||\n        " : " || ");
-        for (const char *at = format; *at != 0; at++)
-            if (*at == '$')
-                text_add(&condition, "io->%s", port->field);
-            else if (*at == '#')
-                text_add(&condition, "%d", type_def(port->value->type.dtype)->bytes);
-            else
-                text_put(&condition, at, 1);
-    }
-    if (condition.at != NULL)
-        refuse(o, out, condition.at, status);
+    bool wrap = c->text.length - c->line + strlen(part) > LINE_WIDTH - 16;
+    text_add(&c->text, c->text.at == NULL ? "" : wrap ? " ||\n        " : " || ");
+    c->line = wrap ? c->text.length : c->line;
+    text_add(&c->text, "%s", part);
 }
 
-static bool every_port(const Port *port) { return port->value != NULL; }
-static bool aligned_port(const Port *port) { return type_def(port->value->type.dtype)->bytes > 1; }
+static void refuse_where(Object *o, Text *out, const Condition *condition, const char *status)
+{
+    if (condition->text.at != NULL)
+        refuse(o, out, condition->text.at, status);
+}
+
+// A pointer that has to be given, and to stand where its elements may.
+static void check_pointer(Object *o, Condition *null, Condition *aligned, const char *pointer, DType type)
+{
+    add_condition(null, arena_printf(o->cx->arena, "%s == NULL", pointer));
+    if (type_def(type)->bytes > 1)
+        add_condition(aligned, arena_printf(o->cx->arena, "!is_aligned(%s, %d)", pointer, type_def(type)->bytes));
+}
 
 static void check_pointers(Object *o, Text *out)
 {
     Arena *arena = o->cx->arena;
+    Condition null = {{.arena = arena}, 0}, aligned = null;
+    for (int i = 0; i < o->ports.count; i++)
+        check_pointer(o, &null, &aligned, arena_printf(arena, "io->%s", o->ports.at[i].field), o->ports.at[i].value->type.dtype);
     refuse(o, out, "io == NULL || arena == NULL", "NULL_POINTER");
     if (takes_weights(o))
         refuse(o, out, "io->weights == NULL", "NULL_POINTER");
-    refuse_any(o, out, "$ == NULL", "NULL_POINTER", every_port);
+    refuse_where(o, out, &null, "NULL_POINTER");
     refuse(o, out, arena_printf(arena, "batch < 1 || batch > %lld", (long long)o->max_batch), "BAD_BATCH");
     for (int i = 0; i < o->sizes.count; i++) {
         const char *name = size_name(o->cx, o->sizes.at[i]);
@@ -500,7 +565,7 @@ static void check_pointers(Object *o, Text *out)
                                                 : "!is_aligned(arena, %d)",
                         ARENA_ALIGNMENT),
            "BAD_ALIGNMENT");
-    refuse_any(o, out, "!is_aligned($, #)", "BAD_ALIGNMENT", aligned_port);
+    refuse_where(o, out, &aligned, "BAD_ALIGNMENT");
     refuse(o, out, arena_printf(arena, "arena_bytes < %lld", (long long)o->arena_bytes), "SMALL_ARENA");
 }
 
@@ -618,16 +683,23 @@ static void print_run(Object *o)
 
 static void print_prepare_checks(Object *o)
 {
-    const char *m = o->prefix;
-    text_add(o->out, "    if (fields == NULL || sample == NULL");
-    for (int i = 0; i < o->model->recipe->fields.count; i++)
-        if (field_needed(o, &o->model->recipe->fields.at[i]))
-            text_add(o->out, " || fields->%s == NULL", source_field(o, &o->model->recipe->fields.at[i]));
-    for (int i = 0; i < o->data->graph->outputs.count; i++)
-        if (data_fills_input(o->infer->graph, o->data->graph->outputs.at[i].name))
-            text_add(o->out, " || sample->%s == NULL",
-                     o->ports.at[data_port(o->infer->graph, o->data->graph->outputs.at[i].name)].field);
-    text_add(o->out, ")\n        return %s_NULL_POINTER;\n", m);
+    Arena *arena = o->cx->arena;
+    Condition null = {{.arena = arena}, 0}, aligned = null;
+    add_condition(&null, "fields == NULL || sample == NULL");
+    for (int i = 0; i < o->model->recipe->fields.count; i++) {
+        const Field *field = &o->model->recipe->fields.at[i];
+        if (field_needed(o, field))
+            check_pointer(o, &null, &aligned, arena_printf(arena, "fields->%s", source_field(o, field)), field->value->type.dtype);
+    }
+    for (int i = 0; i < o->data->graph->outputs.count; i++) {
+        const char *name = o->data->graph->outputs.at[i].name;
+        if (!data_fills_input(o->infer->graph, name))
+            continue;
+        const Port *port = &o->ports.at[data_port(o->infer->graph, name)];
+        check_pointer(o, &null, &aligned, arena_printf(arena, "sample->%s", port->field), port->value->type.dtype);
+    }
+    refuse_where(o, o->out, &null, "NULL_POINTER");
+    refuse_where(o, o->out, &aligned, "BAD_ALIGNMENT");
 }
 
 static void print_prepare(Object *o)
@@ -678,6 +750,7 @@ void codegen_object(Text *c, Text *header, Model *model, Program *infer, Program
     print_weights(&o);
     print_info(&o);
     print_labels(&o);
+    print_codes(&o);
     print_status_text(&o);
     print_arena_bytes(&o);
     print_check(&o);

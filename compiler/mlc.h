@@ -449,6 +449,7 @@ typedef struct Field {                  // what the data graph reads from the so
                                         // "wordpiece", "characters", "bpe", "bytes": a row of codes; "picture": a file
     int64_t     n_codes;                // of classes and category; the longest row, 0 for any
     const char *codes_from;             // vocabulary file, alphabet, or word ("gray")
+    LIST(const char *) names;           // what the codes stand for, where the weights tell
 } Field;
 
 typedef struct Source { const char *kind; int n_args; const char *arg[8], *text[8]; struct Source *of; DiagPlace place; } Source;   // csv: path, header, separator; npy/idx: field = file; windows: of another

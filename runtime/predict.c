@@ -102,12 +102,11 @@ static void put_head(Answer *a, const MlrtSession *s, int output)
 
 static double value_at(const MlrtPort *port, const char *at, int64_t i)
 {
-    if (strcmp(port->type, "f32") == 0)
-        return ((const float *)(const void *)at)[i];
-    if (strcmp(port->type, "i32") == 0)
-        return ((const int32_t *)(const void *)at)[i];
-    if (strcmp(port->type, "i64") == 0)
-        return (double)((const int64_t *)(const void *)at)[i];
+#define READ(name, c_type)                                                                                                     \
+    if (strcmp(port->type, name) == 0)                                                                                         \
+        return (double)((const c_type *)(const void *)at)[i];
+    READ("f32", float) READ("f64", double) READ("i64", int64_t) READ("i32", int32_t) READ("i16", int16_t) READ("i8", int8_t)
+#undef READ
     return ((const uint8_t *)at)[i];
 }
 

@@ -1,6 +1,7 @@
 // model.c: reading the model, its weights, and what they depend on.
 #include "driver.h"
 
+#include "../../runtime/dataset.h"
 #include "../../runtime/safetensors.h"
 
 #include <stdio.h>
@@ -210,6 +211,23 @@ static void copy_weights(const MlrtTensor *tensor, const Param *param, float *to
     }
 }
 
+// What the codes of text columns stand for, as training numbered them.
+static void read_names(Command *command, const MlrtTensors *tensors, Recipe *recipe)
+{
+    Arena *arena = command->cx.arena;
+    for (int f = 0; recipe != NULL && f < recipe->fields.count; f++) {
+        Field *field = &recipe->fields.at[f];
+        MlrtCodes codes = {0};
+        MlrtError error = {0};
+        const char *text = mlrt_safetensors_metadata(tensors, arena_printf(arena, "codes.%d", f));
+        if (text == NULL || field->codes == NULL || mlrt_codes_parse(text, &codes, &error) != MLRT_OK)
+            continue;
+        for (int i = 0; i < codes.count; i++)
+            LIST_ADD(arena, field->names, arena_printf(arena, "%s", codes.names[i]));
+        mlrt_codes_free(&codes);
+    }
+}
+
 float *weights_read(Command *command, Model *model, const char *path)
 {
     MlrtTensors tensors = {0};
@@ -232,6 +250,7 @@ float *weights_read(Command *command, Model *model, const char *path)
         if (!is_expected(command, model, prefix, tensors.tensor[i].name))
             LIST_ADD(command->cx.arena, faults.at,
                      arena_printf(command->cx.arena, "%s is not in the net", tensors.tensor[i].name));
+    read_names(command, &tensors, model->recipe);
     mlrt_safetensors_close(&tensors);
     time_note(command, "read the weights");
     return report_faults(command, path, &faults) ? block : NULL;

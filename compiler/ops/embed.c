@@ -337,7 +337,13 @@ static bool embedding_shape(OpCall *call)
 static void embedding_compute(Context *cx, const Node *node, int output, Compute *out)
 {
     (void)output;
-    gather_body(cx, node->in[1], node->in[0], 0, 0, &node->out[0]->type.shape, out);
+    Expr *at[RANK_MAX], *from[2];
+    compute_over(out, &node->out[0]->type.shape);
+    for (int i = 0; i < out->rank; i++)
+        at[i] = e_axis(cx, i);
+    from[0] = e_index(cx, node->in[0], at);             // as it stands: what comes in is checked as a whole
+    from[1] = at[out->rank - 1];
+    out->body = e_load(cx, node->in[1], from);
 }
 
 static void embedding_op_grad(Builder *b, const Node *node, Value *const *dy, Value **dx)

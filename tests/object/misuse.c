@@ -81,6 +81,9 @@ static void test_statuses(void)
     if (bn_prepare(NULL, &sample) != bn_NULL_POINTER || bn_prepare(&none, &sample) != bn_NULL_POINTER ||
         bn_prepare(&some, NULL) != bn_NULL_POINTER || bn_prepare(&some, &nowhere) != bn_NULL_POINTER)
         puts("bn_prepare"), failures++;
+    const bn_fields aside = {.columns_0_to_63 = (const float *)(const void *)((const char *)image + 2)};
+    if (bn_prepare(&aside, &sample) != bn_BAD_ALIGNMENT)
+        puts("bn_prepare of fields that stand wrongly"), failures++;
 }
 
 // Rounding upwards and, where the processor can, subnormal numbers taken for zero.

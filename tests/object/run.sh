@@ -68,6 +68,24 @@ test_bits() {
     done
 }
 
+# Words become codes as training numbered them, classes have their names, fields by their columns.
+test_table() {
+    awk 'BEGIN {
+        split("fern moss reed", kind, " "); split("red green blue", colour, " ")
+        print "height,width,colour,depth,kind"
+        for (i = 0; i < 120; i++) {
+            x = (x * 1103 + 12345) % 65536; k = x % 3 + 1
+            printf "%.2f,%.2f,%s,%d,%s\n", k + x % 100 / 150, -k + x % 37 / 40, colour[int(x / 7) % 3 + 1], int(x / 11) % 10, kind[k]
+        } }' >plants.csv
+    must "$mlc" compile table.net && must ./table-train --quiet --run run-table || return
+    must "$mlc" compile table.net --emit obj --weights run-table/weights/best.safetensors || return
+    must gcc -std=c11 $strict -Wconversion -I. "$here/table.c" table.o -lm -o table || return
+    ./table plants.csv >object-table.csv || fail "the object"
+    ./table-train --predict plants.csv --weights run-table/weights/best.safetensors | tail -n +2 >trainer-table.csv
+    cmp -s trainer-table.csv object-table.csv || fail "$(diff trainer-table.csv object-table.csv | head -n 4)"
+    [ "$(wc -l <object-table.csv)" = 120 ] || fail "$(wc -l <object-table.csv) rows"
+}
+
 # The accuracy that --eval tells is that of the object's answers.
 test_eval() {
     local told counted
@@ -256,7 +274,7 @@ test_training_targets() {
 }
 
 prepare
-for test_name in ${*:-bits eval interpreter warnings example same_bytes symbols misuse weights sanitizers together targets training_targets}; do
+for test_name in ${*:-bits table eval interpreter warnings example same_bytes symbols misuse weights sanitizers together targets training_targets}; do
     before=$failures
     "test_$test_name"
     [ $before = $failures ] && echo "ok   $test_name"
