@@ -105,7 +105,6 @@ const Buffer *buffer_home(const Program *program, const Value *value);  // follo
 const char *value_name(Context *cx, const Value *value);                // an identifier: image_3
 const char *kernel_name(Context *cx, const char *prefix, const Kernel *kernel);     // train_12_fc1_relu
 void        put_place(Printer *p, const Value *value, Text *out);       // "run->arena + 4096"
-bool        is_written(const Printer *p, const Value *value);       // by the kernel being printed
 const char *place_text(Printer *p, const Value *value); // the same, as a pointer to void
 
 typedef struct KernelText {             // a step function in pieces

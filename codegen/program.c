@@ -169,7 +169,7 @@ static bool listed(Value *const *at, int count, const Value *value)
     return false;
 }
 
-bool is_written(const Printer *p, const Value *value) { return listed(p->written.at, p->written.count, value); }
+static bool is_written(const Printer *p, const Value *value) { return listed(p->written.at, p->written.count, value); }
 
 static bool overlap(const Printer *p, const Value *a, const Value *b)
 {

@@ -91,9 +91,8 @@ static void print_common(Printer *p, KernelText *text, const Kernel *kernel, Com
     size_t line = p->out->length - 100;
     for (int i = 0; i < text->own.touched.count; i++) {
         const Value *value = text->own.touched.at[i];
-        const char *quality = is_written(&text->own, value) ? "" : "const ";
         bool wraps = p->out->length - line > LINE_WIDTH - 24;
-        text_add(p->out, wraps ? ",\n    %svoid *%s_at" : ", %svoid *%s_at", quality, value_name(p->cx, value));
+        text_add(p->out, wraps ? ",\n    void *%s_at" : ", void *%s_at", value_name(p->cx, value));
         line = wraps ? p->out->length - 40 : line;
     }
     text_add(p->out, ")\n");
