@@ -21,7 +21,7 @@
 // --- The guard -------------------------------------------------------------------------------------------------------
 //
 // Messages are a letter and a text that ends in 0: D a folder to remove, T a result whose temporaries are to be removed,
-// G the process group of a running tool, "" for none.
+// G the process group of a running tool, "" for none, E the end. The end of the pipe says the same.
 
 enum { MESSAGES_ROOM = 65536, REMOVE_TRIES = 100 };
 
@@ -78,6 +78,8 @@ static size_t read_all(char *messages, size_t room)
         if (got <= 0)
             break;
         used += (size_t)got;
+        if (used >= 2 && memcmp(messages + used - 2, "E", 2) == 0 && (used == 2 || messages[used - 3] == 0))
+            break;
     }
     return used;
 }
@@ -114,10 +116,24 @@ static _Noreturn void guard_main(int from, pid_t owner)
     _exit(0);
 }
 
+static bool guard_tell(char what, const char *text)
+{
+    char message[4096];                                 // PIPE_BUF: written at once or not at all
+    int length = snprintf(message, sizeof message, "%c%s", what, text);
+    if (length < 0 || length >= (int)sizeof message)
+        return false;
+    ssize_t written;
+    do
+        written = write(guard.pipe, message, (size_t)length + 1);
+    while (written < 0 && errno == EINTR);
+    return written == length + 1;
+}
+
 static void guard_end(void)
 {
     if (guard.process == 0)
         return;
+    guard_tell('E', "");
     close(guard.pipe);
     while (waitpid(guard.process, NULL, 0) < 0 && errno == EINTR)
         continue;
@@ -130,26 +146,24 @@ static bool guard_begin(Command *command)
     if (guard.process != 0)
         return true;
     if (pipe2(ends, O_CLOEXEC) != 0)
-        return fail_input(command, MESSAGE_E0711, "a pipe", strerror(errno)), false;
+        return fail_input(command, MESSAGE_E0714, strerror(errno)), false;
     pid_t owner = getpid(), child = fork();
     if (child == 0)
         guard_main(ends[0], owner);
     close(ends[0]);
     if (child < 0) {
         close(ends[1]);
-        return fail_input(command, MESSAGE_E0711, "a process", strerror(errno)), false;
+        return fail_input(command, MESSAGE_E0714, strerror(errno)), false;
     }
     guard = (struct Guard){child, ends[1], NULL};
     atexit(guard_end);
     return true;
 }
 
-static void guard_tell(char what, const char *text)
+// What the guard does not know of it cannot remove: then nothing is begun.
+static bool guard_watches(Command *command, char what, const char *path)
 {
-    char message[4200];
-    int length = snprintf(message, sizeof message, "%c%s", what, text);
-    if (guard.process != 0 && length > 0 && length < (int)sizeof message && write(guard.pipe, message, (size_t)length + 1) < 0)
-        return;                                         // the guard is gone; there is nobody else to tell
+    return guard_tell(what, path) || (fail_input(command, MESSAGE_E0714, arena_printf(command->cx.arena, "it does not hear of %s", path)), false);
 }
 
 void work_child(int pid)
@@ -157,7 +171,7 @@ void work_child(int pid)
     char text[32] = "";
     if (pid != 0)
         snprintf(text, sizeof text, "%d", pid);
-    guard_tell('G', text);
+    guard_tell('G', text);                              // unknown to the guard, a tool would end by itself a little later
 }
 
 // --- Intermediate files ----------------------------------------------------------------------------------------------
@@ -184,8 +198,10 @@ static const char *private_folder(Command *command)
     free(full);
     if (path == NULL || mkdtemp(path) == NULL)          // 0700
         return fail_input(command, MESSAGE_E0711, place, strerror(errno)), NULL;
-    guard_tell('D', path);
-    return path;
+    if (guard_watches(command, 'D', path))
+        return path;
+    rmdir(path);
+    return NULL;
 }
 
 const char *work_folder(Command *command)
@@ -239,7 +255,8 @@ bool result_begin(Command *command, Result *result, const char *path)
 {
     if (replaces_input(command, path) || !guard_begin(command))
         return false;
-    guard_tell('T', path);
+    if (!guard_watches(command, 'T', path))
+        return false;
     *result = (Result){path, arena_printf(command->cx.arena, "%s.tmp-%ld-0", path, (long)getpid())};
     int file = open(result->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);      // found out before the long work
     if (file < 0)
@@ -275,7 +292,8 @@ bool result_write(Command *command, const char *path, const void *bytes, size_t 
         return result_print(command, bytes, count);
     if (replaces_input(command, path) || !guard_begin(command))
         return false;
-    guard_tell('T', path);
+    if (!guard_watches(command, 'T', path))
+        return false;
     if (mlrt_file_write(path, bytes, count, &error) == MLRT_OK)
         return true;
     return fail_runtime(command, &error), false;

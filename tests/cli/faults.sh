@@ -154,4 +154,37 @@ every_allocation compile two.net --emit so -o x.so --cc "$work/cc.sh"
 every_allocation run two.net x.csv --out answers --interpret
 every_allocation inspect two.net
 every_allocation fmt --check two.net
+
+# --- system calls that fail ------------------------------------------------------------------------------------------------
+# Each call of each kind fails once, but for those of the loader and of the start.
+try_calls() { # call, error
+    local n code begun
+    strace -o calls -e trace="$1" "$mlc" passes >out.txt 2>err.txt
+    begun=$(grep -c "^$1(" calls)
+    for n in $(seq $((begun + 1)) $((begun + 60))); do
+        timeout 20 strace -o calls -e trace="$1" -e inject="$1:error=$2:when=$n" "$mlc" compile two.net -o out/two.o --cc "$work/cc.sh" >out.txt 2>err.txt
+        code=$?
+        grep -q INJECTED calls || break                 # there are fewer
+        if [ $code = 0 ]; then
+            [ "$(cat out/two.o)" = made ] || { fail "$1 $n fails with $2, and the result is wrong"; return; }
+        elif [ $code != 1 ] || [ ! -s err.txt ]; then
+            fail "$1 $n fails with $2: exit code $code"
+            return
+        fi
+        wait_until clean && ! ls out | grep -q tmp- || { fail "$1 $n fails with $2: left $(ls -A tmp out | tr '\n' ' ')"; return; }
+        [ $code = 0 ] || as_before || [ "$(cat out/two.o)" = made ] || { fail "$1 $n fails with $2, and the old result is gone"; return; }
+        cp old.o out/two.o
+    done
+    [ "$n" -gt $((begun + 1)) ] && pass || fail "no call of $1 is made to fail"
+}
+if strace -o calls true 2>/dev/null; then
+    for call in openat:ENOENT openat:EMFILE write:ENOSPC fsync:EIO rename:EACCES mkdir:ENOSPC pipe2:EMFILE clone:EAGAIN mmap:ENOMEM \
+        readlink:ENOENT close:EIO wait4:EINTR; do
+        try_calls "${call%:*}" "${call#*:}"
+    done
+    cp old.o out/two.o
+else
+    echo "faults: strace may not be used here; no system calls are made to fail" >&2
+fi
+
 finish
