@@ -225,16 +225,16 @@ static void compare_parameters(const MlrtTensors *recorded, const char *path)
     mlrt_safetensors_close(&file);
 }
 
-// The outputs are the last columns of the predictions.
+// The outputs are the last columns of the predictions; the first rows were recorded.
 static void compare_answers(const MlrtTensors *recorded, const char *path)
 {
     const MlrtTensor *want = mlrt_safetensors_find(recorded, "answers");
     MlrtCsv *csv;
     check(mlrt_csv_open(path, &(MlrtCsvOptions){.header = MLRT_HEADER_YES}, &csv, &error));
-    if (!want || want->rank != 2 || (int64_t)mlrt_csv_rows(csv) != want->shape[0] || mlrt_csv_columns(csv) < want->shape[1])
+    if (!want || want->rank != 2 || (int64_t)mlrt_csv_rows(csv) < want->shape[0] || mlrt_csv_columns(csv) < want->shape[1])
         die(path, ": not as many answers as were recorded");
     int count = (int)want->shape[1], *columns = take((size_t)count * sizeof *columns);
-    double *got = take((size_t)elements(want) * sizeof *got), off = 0, largest = 0;
+    double *got = take(mlrt_csv_rows(csv) * (size_t)count * sizeof *got), off = 0, largest = 0;
     for (int i = 0; i < count; i++)
         columns[i] = mlrt_csv_columns(csv) - count + i;
     check(mlrt_csv_numbers(csv, columns, count, MLRT_f64, got, &error));

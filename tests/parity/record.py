@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from safetensors.numpy import save_file
 
 here = pathlib.Path(__file__).resolve().parent
-STEPS, ANSWERS, MOST = 20, 50, 100_000      # steps, rows of the file that are answered, bytes of a recording
+STEPS, ANSWERS, MOST = 20, 50, 100_000      # steps, rows of the file that are answered at most, bytes
 
 
 # --- initial weights ---------------------------------------------------------------------------------------------------
@@ -132,6 +132,49 @@ def mobilenetv2():
     return net
 
 
+class Lstm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.lstm, self.head = nn.Embedding(17, 12), nn.LSTM(12, 20, 2, batch_first=True), nn.Linear(20, 17)
+
+    def forward(self, codes):
+        return self.head(self.lstm(self.embedding(codes))[0])
+
+
+class Attention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads, self.c_attn, self.c_proj = heads, nn.Linear(width, 3 * width, bias=False), nn.Linear(width, width)
+
+    def forward(self, x):
+        q, k, v = (t.unflatten(2, (self.heads, -1)).transpose(1, 2) for t in self.c_attn(x).chunk(3, 2))
+        return self.c_proj(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
+
+
+class GptLayer(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.ln_1, self.attn, self.ln_2 = nn.LayerNorm(width), Attention(width, 4), nn.LayerNorm(width)
+        self.mlp = nn.ModuleDict(dict(c_fc=nn.Linear(width, 4 * width), c_proj=nn.Linear(4 * width, width)))
+
+    def forward(self, x):
+        x = x + self.attn(self.ln_1(x))
+        return x + self.mlp.c_proj(F.gelu(self.mlp.c_fc(self.ln_2(x)), approximate='tanh'))
+
+
+class Gpt(nn.Module):
+    def __init__(self, width=32):
+        super().__init__()
+        self.wte, self.wpe = nn.Embedding(17, width), nn.Embedding(64, width)
+        self.h, self.ln_f = nn.ModuleList([GptLayer(width), GptLayer(width)]), nn.LayerNorm(width)
+
+    def forward(self, codes):
+        x = self.wte(codes) + self.wpe.weight
+        for layer in self.h:
+            x = layer(x)
+        return F.linear(self.ln_f(x), self.wte.weight)
+
+
 # --- their recipes -----------------------------------------------------------------------------------------------------
 
 def mlp_optimizer(net):
@@ -156,31 +199,49 @@ def slow_start(net, late, low, high, decay):
                             for name, p in net.named_parameters()], momentum=0.9)
 
 
+def gpt_optimizer(net):
+    decays = lambda name: name.endswith('weight') and not re.search(r'ln_|wte|wpe', name)
+    return torch.optim.AdamW([dict(params=[p], weight_decay=0.1 if decays(name) else 0.0) for name, p in net.named_parameters()],
+                             lr=2e-3, betas=(0.9, 0.95))
+
+
 def factor_of(function):
     return lambda optimizer: torch.optim.lr_scheduler.LambdaLR(optimizer, function)
 
 
-def warm_cosine(optimizer):
-    """5 steps up to the full rate, then half a cosine down to a tenth of it at the end of the run."""
+def warm_cosine(warm, low):
+    """`warm` steps up to the full rate, then half a cosine down to a share of it at the end of the run."""
     def factor(step):
-        return (step + 1) / 5 if step < 5 else 0.1 + 0.9 * (1 + math.cos(math.pi * (step - 5) / (STEPS - 5))) / 2
-    return factor_of(factor)(optimizer)
+        if step < warm:
+            return (step + 1) / warm
+        return low + (1 - low) * (1 + math.cos(math.pi * (step - warm) / (STEPS - warm))) / 2
+    return factor_of(factor)
+
+
+def by_norm(most):
+    return lambda net: nn.utils.clip_grad_norm_(net.parameters(), most)
+
+
+def by_value(most):
+    return lambda net: nn.utils.clip_grad_value_(net.parameters(), most)
 
 
 class Recipe:
-    def __init__(self, net, optimizer, schedule=None, clip=None, batch=96):
-        self.net, self.optimizer, self.schedule, self.clip, self.batch = net, optimizer, schedule, clip, batch
+    def __init__(self, net, optimizer, schedule=None, clip=None, batch=96, text=False):
+        self.net, self.optimizer, self.schedule, self.clip, self.batch, self.text = net, optimizer, schedule, clip, batch, text
 
 
 RECIPES = {
     'mlp': Recipe(Mlp, mlp_optimizer),
     'convnet': Recipe(Convnet, nesterov),
     'schedule': Recipe(Schedule, lambda net: torch.optim.Adam(net.parameters(), lr=5e-3, betas=(0.9, 0.99), weight_decay=1e-3),
-                       warm_cosine, clip=0.5),
+                       warm_cosine(5, 0.1), clip=by_norm(0.5)),
     'resnet18': Recipe(resnet18, lambda net: slow_start(net, 'layer4|fc', 1e-4, 2e-3, 5e-4),
                        factor_of(lambda step: 1 - 0.8 * step / STEPS), batch=16),
     'mobilenetv2': Recipe(mobilenetv2, lambda net: slow_start(net, r'features\.1[678]|classifier', 5e-7, 2e-4, 1e-2),
                           factor_of(lambda step: 0.5 ** (step // 8)), batch=32),
+    'lstm': Recipe(Lstm, lambda net: torch.optim.Adam(net.parameters(), lr=5e-3), clip=by_value(0.01), text=True),
+    'gpt': Recipe(Gpt, gpt_optimizer, warm_cosine(4, 0.0), clip=by_norm(1.0), text=True),
 }
 
 
@@ -192,7 +253,19 @@ def batches(x, y, size):
             yield x[at:at + size], y[at:at + size]
 
 
-def train(recipe, x, y, dtype):
+def samples(recipe, rows, dtype):
+    """Pixels and the label; or, as a text, each pixel and the one behind it."""
+    if recipe.text:
+        return rows[:, :64], rows[:, 1:]
+    return rows[:, :64].to(torch.float32).to(dtype) / 16, rows[:, 64]
+
+
+def mean_loss(logits, y):
+    return F.cross_entropy(logits.flatten(0, -2), y.flatten())
+
+
+def train(recipe, rows, dtype):
+    x, y = samples(recipe, rows, dtype)
     net = recipe.net()
     net.load_state_dict({name: values(name, tuple(t.shape)) if t.is_floating_point() else t
                          for name, t in net.state_dict().items()})
@@ -200,12 +273,12 @@ def train(recipe, x, y, dtype):
     optimizer = recipe.optimizer(net)
     schedule = recipe.schedule(optimizer) if recipe.schedule else None
     losses = []
-    for _, (bx, by) in zip(range(STEPS), batches(x.to(dtype), y, recipe.batch)):
+    for _, (bx, by) in zip(range(STEPS), batches(x, y, recipe.batch)):
         optimizer.zero_grad()
-        loss = F.cross_entropy(net(bx), by)
+        loss = mean_loss(net(bx), by)
         loss.backward()
         if recipe.clip:
-            nn.utils.clip_grad_norm_(net.parameters(), recipe.clip)
+            recipe.clip(net)
         optimizer.step()
         if schedule:
             schedule.step()
@@ -213,9 +286,10 @@ def train(recipe, x, y, dtype):
     state = {n: t.numpy().copy() for n, t in net.state_dict().items() if t.is_floating_point()}
     net.eval()
     with torch.no_grad():
-        logits = torch.cat([net(part) for part in x.to(dtype).split(recipe.batch)])
-    score = F.cross_entropy(logits, y).item(), (logits.argmax(1) == y).double().mean().item()
-    return losses, state, logits[:ANSWERS].numpy().copy(), score
+        logits = torch.cat([net(part) for part in x.split(recipe.batch)])
+    score = mean_loss(logits, y).item(), (logits.argmax(-1) == y).double().mean().item()
+    few = max(1, min(ANSWERS, 3000 // logits[0].numel()))
+    return losses, state, logits[:few].flatten(1).numpy().copy(), score
 
 
 def write(name, losses, state, answers, score):
@@ -237,10 +311,9 @@ def write(name, losses, state, answers, score):
 
 def main():
     torch.set_num_threads(1)
-    rows = np.loadtxt(here / '../../samples/digits/optdigits.csv', delimiter=',', dtype=np.int64)
-    x, y = torch.from_numpy(rows[:, :64].astype(np.float32)) / 16, torch.from_numpy(rows[:, 64])
+    rows = torch.from_numpy(np.loadtxt(here / '../../samples/digits/optdigits.csv', delimiter=',', dtype=np.int64))
     for name in sys.argv[1:] or RECIPES:
-        run, exact = train(RECIPES[name], x, y, torch.float32), train(RECIPES[name], x, y, torch.float64)
+        run, exact = train(RECIPES[name], rows, torch.float32), train(RECIPES[name], rows, torch.float64)
         write(name, *run)
         far = max(abs(a - b) / abs(b) for a, b in zip(run[0], exact[0]))
         away = max((np.abs(t - exact[1][n]).max() / np.abs(exact[1][n]).max(), n) for n, t in run[1].items())

@@ -11,7 +11,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 cp "$here"/../../samples/digits/optdigits.csv .
 head -n 50 optdigits.csv >rows.csv
-[ $# -gt 0 ] || set -- mlp convnet schedule
+[ $# -gt 0 ] || set -- mlp convnet schedule resnet18 mobilenetv2 lstm gpt
 passed=0
 for name; do
     cp "$here/$name.net" .
