@@ -406,6 +406,7 @@ struct Param {
     int64_t     fan_in, fan_out;
     int         group;                  // of the optimiser
     int64_t     offset;                 // place in the flat block, in elements (trainable first); set by the planner
+    const void *data;                   // the elements, where they came with the model (ONNX); NULL: they come with the weights
     DiagPlace   place;
 };
 

@@ -98,7 +98,10 @@ int64_t tensor_get_whole(const Tensor *t, int64_t i)
     case TYPE_bool: case TYPE_u8: return ((const uint8_t *)t->data)[i];
     case TYPE_i8:  return ((const int8_t *)t->data)[i];
     case TYPE_i16: return ((const int16_t *)t->data)[i];
+    case TYPE_u16: return ((const uint16_t *)t->data)[i];
     case TYPE_i32: return ((const int32_t *)t->data)[i];
+    case TYPE_u32: return ((const uint32_t *)t->data)[i];
+    case TYPE_u64: return (int64_t)((const uint64_t *)t->data)[i];
     case TYPE_i64: return ((const int64_t *)t->data)[i];
     default:       return type_whole(TYPE_i64, tensor_get(t, i));
     }
@@ -112,6 +115,7 @@ double tensor_get(const Tensor *t, int64_t i)
     case TYPE_f32:  return ((const float *)t->data)[i];
     case TYPE_f64:  return ((const double *)t->data)[i];
     case TYPE_NONE: case TYPE_COUNT: BUG("a tensor without an element type");
+    case TYPE_u64:  return (double)((const uint64_t *)t->data)[i];
     default:        return (double)tensor_get_whole(t, i);
     }
 }
@@ -124,7 +128,9 @@ int64_t type_wrap(DType type, int64_t n)
     case TYPE_u8:   return (uint8_t)n;
     case TYPE_i8:   return (int8_t)n;
     case TYPE_i16:  return (int16_t)n;
+    case TYPE_u16:  return (uint16_t)n;
     case TYPE_i32:  return (int32_t)n;
+    case TYPE_u32:  return (uint32_t)n;
     default:        return n;
     }
 }
@@ -140,8 +146,8 @@ int64_t type_whole(DType type, double x)
     if (isnan(x))
         return 0;
     if (x >= most)
-        return (int64_t)((1ull << bits) - 1);
-    return x > least ? (int64_t)x : (int64_t)least;
+        return bits == 64 ? -1 : (int64_t)((1ull << bits) - 1);     // of u64, the bits
+    return x <= least ? (int64_t)least : bits == 64 ? (int64_t)(uint64_t)x : (int64_t)x;
 }
 
 void tensor_set_whole(Tensor *t, int64_t i, int64_t n)
@@ -150,7 +156,10 @@ void tensor_set_whole(Tensor *t, int64_t i, int64_t n)
     case TYPE_bool: case TYPE_u8: ((uint8_t *)t->data)[i] = (uint8_t)type_wrap(t->dtype, n); break;
     case TYPE_i8:  ((int8_t *)t->data)[i] = (int8_t)n; break;
     case TYPE_i16: ((int16_t *)t->data)[i] = (int16_t)n; break;
+    case TYPE_u16: ((uint16_t *)t->data)[i] = (uint16_t)n; break;
     case TYPE_i32: ((int32_t *)t->data)[i] = (int32_t)n; break;
+    case TYPE_u32: ((uint32_t *)t->data)[i] = (uint32_t)n; break;
+    case TYPE_u64: ((uint64_t *)t->data)[i] = (uint64_t)n; break;
     case TYPE_i64: ((int64_t *)t->data)[i] = n; break;
     default:       tensor_set(t, i, (double)n); break;
     }
