@@ -91,6 +91,9 @@ static void put_constant_element(Text *out, const void *data, DType type, int64_
     case TYPE_u8: text_add(out, "%d", ((const uint8_t *)data)[i]); break;
     case TYPE_i8: text_add(out, "%d", ((const int8_t *)data)[i]); break;
     case TYPE_i16: text_add(out, "%d", ((const int16_t *)data)[i]); break;
+    case TYPE_u16: text_add(out, "%d", ((const uint16_t *)data)[i]); break;
+    case TYPE_u32: text_add(out, "%uu", ((const uint32_t *)data)[i]); break;
+    case TYPE_u64: text_add(out, "%lluu", (unsigned long long)((const uint64_t *)data)[i]); break;
     case TYPE_i32:
         if (((const int32_t *)data)[i] == INT32_MIN)
             text_add(out, "INT32_MIN");

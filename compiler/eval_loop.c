@@ -285,7 +285,9 @@ static Number run_cast(Walk *w, const Cell *cell)
     const Cell *from = cell->operand[0];
     Number x = run_cell(w, from);
     if (cell->floats) {
-        double y = !from->floats ? (cell->type == TYPE_f64 || w->eval->in_double ? (double)x.i : (double)(float)x.i) : x.f;
+        bool wide = cell->type == TYPE_f64 || w->eval->in_double;
+        double whole = from->type == TYPE_u64 ? (wide ? (double)(uint64_t)x.i : (double)(float)(uint64_t)x.i) : wide ? (double)x.i : (double)(float)x.i;
+        double y = !from->floats ? whole : x.f;
         return (Number){.f = w->eval->in_double ? y : type_round(cell->type, y)};
     }
     return (Number){.i = from->floats ? type_whole(cell->type, x.f) : type_wrap(cell->type, x.i)};
@@ -302,11 +304,12 @@ static Number run_prim(Walk *w, const Cell *cell)
     if (cell->count > 1)
         b = run_cell(w, cell->operand[1]);
     if (prim_compares(cell->prim))
-        return (Number){.i = first->floats ? prim_compare_float(cell->prim, a.f, b.f) : prim_compare_whole(cell->prim, a.i, b.i)};
+        return (Number){.i = first->floats ? prim_compare_float(cell->prim, a.f, b.f)
+                              : first->type == TYPE_u64 ? prim_compare_natural(cell->prim, a.i, b.i) : prim_compare_whole(cell->prim, a.i, b.i)};
     if (cell->prim == PRIM_random)
         return (Number){.f = prim_random(w->eval->seed, w->eval->step, a.i, b.i)};
     if (!cell->floats)
-        return (Number){.i = type_wrap(cell->type, prim_whole(cell->prim, a.i, b.i))};
+        return (Number){.i = type_wrap(cell->type, cell->type == TYPE_u64 ? prim_natural(cell->prim, a.i, b.i) : prim_whole(cell->prim, a.i, b.i))};
     return (Number){.f = rounded(w, cell->type, prim_float(cell->prim, w->eval->in_double ? TYPE_f64 : cell->type, a.f, b.f))};
 }
 
@@ -362,7 +365,7 @@ static Number joined(Walk *w, Reduce reduce, DType type, Number a, Number b)
         return (Number){.f = rounded(w, type, a.f + b.f)};
     if (is_float(type))
         return (Number){.f = rounded(w, type, prim_float(prims[reduce], type, a.f, b.f))};
-    return (Number){.i = type_wrap(type, prim_whole(prims[reduce], a.i, b.i))};
+    return (Number){.i = type_wrap(type, type == TYPE_u64 ? prim_natural(prims[reduce], a.i, b.i) : prim_whole(prims[reduce], a.i, b.i))};
 }
 
 static void store(Tensor *t, int64_t i, Number x)

@@ -75,6 +75,20 @@ int64_t prim_whole(PrimId prim, int64_t a, int64_t b)
     }
 }
 
+// Of u64, which are kept as the same bits in an i64: where the sign bit is a digit.
+int64_t prim_natural(PrimId prim, int64_t x, int64_t y)
+{
+    uint64_t a = (uint64_t)x, b = (uint64_t)y;
+    switch (prim) {
+    case PRIM_div: case PRIM_floordiv: return b == 0 ? 0 : (int64_t)(a / b);
+    case PRIM_mod: return b == 0 ? 0 : (int64_t)(a % b);
+    case PRIM_min: return a < b ? x : y;
+    case PRIM_max: return a > b ? x : y;
+    case PRIM_abs: return x;
+    default:       return prim_whole(prim, x, y);
+    }
+}
+
 bool prim_compares(PrimId prim) { return prim >= PRIM_lt && prim <= PRIM_ne; }
 
 #define COMPARE(a, b)                                                                                                       \
@@ -83,5 +97,6 @@ bool prim_compares(PrimId prim) { return prim >= PRIM_lt && prim <= PRIM_ne; }
 
 bool prim_compare_float(PrimId prim, double a, double b)   { return COMPARE(a, b); }
 bool prim_compare_whole(PrimId prim, int64_t a, int64_t b) { return COMPARE(a, b); }
+bool prim_compare_natural(PrimId prim, int64_t a, int64_t b) { return COMPARE((uint64_t)a, (uint64_t)b); }
 
 double prim_random(uint64_t seed, uint64_t step, int64_t place, int64_t element) { return mlk_random(seed, step, place, element); }

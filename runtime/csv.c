@@ -375,7 +375,7 @@ static MlrtStatus fail_cell(const MlrtCsv *csv, Cell cell, int column, MlrtNumbe
 static const struct Range { int64_t least, most; } ranges[MLRT_TYPE_COUNT] = {
     [MLRT_bool] = {0, 1},           [MLRT_i8] = {INT8_MIN, INT8_MAX},    [MLRT_u8] = {0, UINT8_MAX},
     [MLRT_i16] = {INT16_MIN, INT16_MAX}, [MLRT_u16] = {0, UINT16_MAX},   [MLRT_i32] = {INT32_MIN, INT32_MAX},
-    [MLRT_u32] = {0, UINT32_MAX},   [MLRT_i64] = {INT64_MIN, INT64_MAX},
+    [MLRT_u32] = {0, UINT32_MAX},   [MLRT_i64] = {INT64_MIN, INT64_MAX}, [MLRT_u64] = {0, INT64_MAX},     // larger ones are refused
 };
 
 static MlrtNumber store_integer(Cell cell, MlrtType type, char *to)

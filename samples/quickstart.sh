@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
-bash packages.sh gcc cmake make flex bison zlib1g-dev libxxhash-dev || exit 1
+bash packages.sh gcc cmake make flex bison zlib1g-dev protobuf-c-compiler libprotobuf-c-dev libxxhash-dev || exit 1
 echo "building mlc"
 { cmake -S . -B build && cmake --build build -j2 --target mlc --target mlrt; } >build-log.txt 2>&1 || { tail -n 30 build-log.txt; exit 1; }
 cd samples/digits

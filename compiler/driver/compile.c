@@ -39,8 +39,10 @@ static bool make_data(Making *m, Program **data)
 static ExitCode read_weights(Making *m)
 {
     const char *path = weights_path(m->command, m->model);
-    if (path == NULL || weights_bytes(m->model) == 0)
+    if (path == NULL || weights_bytes(m->model) == 0) {
+        m->weights = weights_given(m->command, m->model);
         return EXIT_DONE;
+    }
     m->weights = weights_read(m->command, m->model, path);
     return m->weights != NULL ? EXIT_DONE : EXIT_INPUT;
 }

@@ -6,6 +6,7 @@
 //   help.c         --help, `mlc options`, completions and the manual page, by the rows
 //   compile.c      `mlc compile`: a page of calls for each kind of result
 //   run.c          `mlc run`; samples.c: inputs from a file as the net's `data` reads it; ports.c prints the table by which a program or mlc itself calls an object with files
+//   verify.c       `mlc verify`: ONNX models with their answers
 //   inspect.c      `mlc inspect` and `mlc plan`
 //   manuals.c      check, fmt, ops, passes, explain
 //   model.c        reading the model, its weights and what they depend on
@@ -18,6 +19,7 @@
 
 #include "../mlc.h"
 #include "../../frontend/net/net.h"
+#include "../../frontend/onnx/onnx.h"
 #include "../../passes/passes.h"
 #include "../../runtime/file.h"
 #include "../../runtime/slots.h"
@@ -109,6 +111,7 @@ ExitCode verb_man(Command *command);
 
 ExitCode verb_compile(Command *command);
 ExitCode verb_run(Command *command);
+ExitCode verb_verify(Command *command);
 ExitCode verb_check(Command *command);
 ExitCode verb_fmt(Command *command);
 ExitCode verb_inspect(Command *command);
@@ -127,6 +130,7 @@ int64_t part_batch(Command *command, const Model *model, const Graph *graph);
 void   program_print(Text *text, const Program *program);               // plan, steps, loop trees (inspect.c)
 const char *weights_path(Command *command, const Model *model);        // --weights, or the net's own; NULL: none
 float *weights_read(Command *command, Model *model, const char *path); // the flat block of an object; NULL after reports
+float *weights_given(Command *command, const Model *model);           // what an ONNX model has itself; NULL: nothing
 int64_t weights_bytes(const Model *model);
 void   time_note(Command *command, const char *what);   // --time: what has just ended
 
@@ -183,5 +187,19 @@ int64_t *ports_symbols(const Ports *ports, const int64_t *size);        // by Sy
 void     ports_shape(void *ports, const int64_t *size, int port, int64_t *dim);
 // As C: a table `mlc_object` for the object of NAME.h, and main if it is to be a program.
 void     ports_print(Text *out, const Ports *ports, Model *model, Program *infer, bool with_main, bool takes_weights);
+
+// --- A model that is run (run.c) -------------------------------------------------------------------------------------------
+
+typedef struct Running {
+    Command *command;
+    Model   *model;
+    Ports    ports;
+    float   *weights;                   // NULL: the net has no parameters
+} Running;
+
+ExitCode running_weights(Running *r);                   // the parameters get their places and values
+ExitCode running_load(Running *r, int64_t batch, MlrtObject *object);  // compiled and loaded
+// The `run` of a table whose user is Ports, with `running` set: by the interpreter.
+const char *running_interpret(void *user, const void *const *in, void *const *out, const int64_t *size, const void *weights, void *arena, size_t arena_bytes);
 
 #endif

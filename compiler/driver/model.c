@@ -81,8 +81,46 @@ static bool file_tensors(void *user, const char *path, const NetTensor **list, i
     return true;
 }
 
+// --fix NAME=FILE: the inputs that become constants.
+static bool read_fixed(Command *command, OnnxOptions *options)
+{
+    OnnxFixed *fixed = NEW_ARRAY(command->cx.arena, OnnxFixed, command->fix.all.count + 1);
+    for (int i = 0; i < command->fix.all.count; i++) {
+        const char *setting = command->fix.all.at[i], *equals = strchr(setting, '='), *bytes, *why = NULL, *name;
+        int length;
+        if (equals == NULL)
+            return fail_usage(command, MESSAGE_E0606, "--fix", "NAME=FILE"), false;
+        fixed[i].name = arena_string(command->cx.arena, setting, (size_t)(equals - setting));
+        if (file_load(command, equals + 1, &bytes, &length, &why))
+            fixed[i].tensor = onnx_tensor_read(command->cx.arena, bytes, (size_t)length, &name, &why);
+        if (fixed[i].tensor == NULL)
+            return fail_input(command, MESSAGE_E0701, equals + 1, why), false;
+    }
+    options->fixed = fixed;
+    options->n_fixed = command->fix.all.count;
+    return true;
+}
+
+static Model *onnx_model(Command *command, const char *path)
+{
+    const char *bytes, *why = NULL;
+    int length;
+    OnnxOptions options = {0};
+    if (!read_fixed(command, &options))
+        return NULL;
+    if (!file_load(command, path, &bytes, &length, &why)) {
+        fail_input(command, MESSAGE_E0701, path, why);
+        return NULL;
+    }
+    Model *model = onnx_read(&command->cx, path, bytes, (size_t)length, &options);
+    time_note(command, "read the model");
+    return command->cx.diag->errors == 0 ? model : NULL;
+}
+
 Model *model_read(Command *command)
 {
+    if (onnx_is_model(command->operands.at[0], NULL, 0))
+        return onnx_model(command, command->operands.at[0]);
     NetOptions options = {.load = file_load, .tensors = file_tensors, .user = command, .settings = command->settings.at,
                           .n_settings = command->settings.count};
     Model *model = net_read(&command->cx, command->operands.at[0], &options);
@@ -119,6 +157,20 @@ Graph *model_part(Command *command, Model *model)
 int64_t weights_bytes(const Model *model) { return params_end(model, true) * (int64_t)sizeof(float); }
 
 // The language has made the path of `weights from` one that can be opened, inside the folder of the model.
+// The elements that came with the model; NULL unless all of them did.
+float *weights_given(Command *command, const Model *model)
+{
+    float *block = NEW_ARRAY(command->cx.arena, float, params_end(model, true) + 1);
+    for (int i = 0; i < model->params.count; i++) {
+        const Param *param = model->params.at[i];
+        if (!param->train_only && param->data == NULL)
+            return NULL;
+        if (!param->train_only)
+            memcpy(block + param->offset, param->data, sizeof(float) * (size_t)param_count(param));
+    }
+    return weights_bytes(model) > 0 ? block : NULL;
+}
+
 const char *weights_path(Command *command, const Model *model)
 {
     if (command->weights.given)

@@ -9,13 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct Running {
-    Command *command;
-    Model   *model;
-    Ports    ports;
-    float   *weights;                   // NULL: the net has no parameters
-} Running;
-
 // --- Interpreted -----------------------------------------------------------------------------------------------------
 
 static Tensor *tensor_of(Arena *arena, const Type *type, const int64_t *symbols, const void *data)
@@ -41,7 +34,7 @@ static void place_values(const Running *r, Eval *eval, const void *const *in)
     }
 }
 
-static const char *interpret(void *user, const void *const *in, void *const *out, const int64_t *size, const void *weights, void *arena,
+const char *running_interpret(void *user, const void *const *in, void *const *out, const int64_t *size, const void *weights, void *arena,
                              size_t arena_bytes)
 {
     const Ports *ports = user;
@@ -88,7 +81,7 @@ static ExitCode compile_object(Running *r, int64_t batch, const char *library)
     return code;
 }
 
-static ExitCode load_object(Running *r, int64_t batch, MlrtObject *object)
+ExitCode running_load(Running *r, int64_t batch, MlrtObject *object)
 {
     const char *library = work_file(r->command, "model.so");
     if (library == NULL)
@@ -107,12 +100,14 @@ static ExitCode load_object(Running *r, int64_t batch, MlrtObject *object)
 // --- The verb --------------------------------------------------------------------------------------------------------
 
 // Parameters get their places; for the interpreter nothing else is planned.
-static ExitCode read_weights(Running *r)
+ExitCode running_weights(Running *r)
 {
     params_place(r->model);
     if (weights_bytes(r->model) == 0)
         return EXIT_DONE;
     const char *path = weights_path(r->command, r->model);
+    if (path == NULL && (r->weights = weights_given(r->command, r->model)) != NULL)
+        return EXIT_DONE;
     if (path == NULL)
         return fail_input(r->command, MESSAGE_E0710, r->model->name);
     r->weights = weights_read(r->command, r->model, path);
@@ -138,8 +133,8 @@ static ExitCode run_ports(Running *r, MlrtSlots *ports)
     if (status != MLRT_OK)
         return fail_runtime(command, &error);
     time_note(command, "read the inputs");
-    object.run = interpret;
-    ExitCode code = command->interpret.given ? EXIT_DONE : load_object(r, ports->size[0], &object);
+    object.run = running_interpret;
+    ExitCode code = command->interpret.given ? EXIT_DONE : running_load(r, ports->size[0], &object);
     if (code != EXIT_DONE)
         return code;
     status = mlrt_slots_run(&object, ports, r->weights, &error);
@@ -159,7 +154,7 @@ ExitCode verb_run(Command *command)
     if ((r.model = model_read(command)) == NULL || !model_complete(r.model, false) || !ports_make(command, r.model, &r.ports))
         return EXIT_INPUT;
     r.ports.running = &r;
-    ExitCode code = read_weights(&r);
+    ExitCode code = running_weights(&r);
     if (code == EXIT_DONE)
         code = run_ports(&r, &ports);
     mlrt_slots_close(&ports);

@@ -242,7 +242,7 @@ static void truth_expand(Builder *b, const Node *node, const char *reduce, Value
 {
     OpCall call = call_new(b, reduce, 1, (Value *[]){build_cast(b, node->in[0], TYPE_i32)});
     call_same(&call, node);
-    out[0] = build_cast(b, op_build(b, &call), TYPE_bool);
+    out[0] = build_map1(b, "x0 > 0", op_build(b, &call));      // of none: the largest is below 0, the smallest above
 }
 
 static void all_expand(Builder *b, const Node *node, Value **out) { truth_expand(b, node, "min", out); }

@@ -2,7 +2,7 @@
 // NULL then; so a function may go on after a failure, and is stopped by its caller.
 #include "import.h"
 
-void refuse(OnnxCall *c, const char *format, ...)
+void refuse_node(OnnxCall *c, const char *format, ...)
 {
     va_list args;
     if (c->m->failed)
@@ -33,7 +33,7 @@ static const Onnx__Attribute *of_kind(OnnxCall *c, const char *name, int kind, b
         return NULL;
     if ((a->type == 0 && is_there) || a->type == kind)
         return a;
-    refuse(c, "the attribute %s is of another kind than it should be", name);
+    refuse_node(c, "the attribute %s is of another kind than it should be", name);
     return NULL;
 }
 
@@ -61,7 +61,7 @@ int ints_of(OnnxCall *c, const char *name, int64_t *to, int room)
     if (a == NULL)
         return -1;
     if (a->n_ints > (size_t)room) {
-        refuse(c, "the attribute %s has %zu numbers; %d are the most", name, a->n_ints, room);
+        refuse_node(c, "the attribute %s has %zu numbers; %d are the most", name, a->n_ints, room);
         return -1;
     }
     for (size_t i = 0; i < a->n_ints; i++)
@@ -69,20 +69,20 @@ int ints_of(OnnxCall *c, const char *name, int64_t *to, int room)
     return (int)a->n_ints;
 }
 
-Value *input(OnnxCall *c, int i) { return i < c->n_in ? c->in[i] : NULL; }
+Value *input_of(OnnxCall *c, int i) { return i < c->n_in ? c->in[i] : NULL; }
 
 DType dtype_of(OnnxCall *c, int number)
 {
     DType type = onnx_type(number);
     if (type == TYPE_NONE)
-        refuse(c, "elements of type %s are not available in this version", onnx_type_name(number));
+        refuse_node(c, "elements of type %s are not available in this version", onnx_type_name(number));
     return type;
 }
 
 int64_t axis_of(OnnxCall *c, int64_t axis, int rank)
 {
     if (axis < -rank || axis >= rank) {
-        refuse(c, "axis %lld is outside of %d axes", (long long)axis, rank);
+        refuse_node(c, "axis %lld is outside of %d axes", (long long)axis, rank);
         return 0;
     }
     return axis < 0 ? axis + rank : axis;

@@ -335,17 +335,17 @@ static void check_operators(Import *m, const Onnx__Graph *g, Map *unknown, int d
 static bool attributes_fit(OnnxCall *c)
 {
     if (c->p->n_attribute > COUNT(c->read)) {
-        refuse(c, "it has more than 64 attributes");
+        refuse_node(c, "it has more than 64 attributes");
         return false;
     }
     for (size_t i = 0; i < c->p->n_attribute; i++) {
         if (c->p->attribute[i]->name == NULL) {
-            refuse(c, "an attribute has no name");
+            refuse_node(c, "an attribute has no name");
             return false;
         }
         for (size_t k = 0; k < i; k++)
             if (strcmp(c->p->attribute[i]->name, c->p->attribute[k]->name) == 0) {
-                refuse(c, "the attribute %s is given twice", c->p->attribute[i]->name);
+                refuse_node(c, "the attribute %s is given twice", c->p->attribute[i]->name);
                 return false;
             }
     }
@@ -360,22 +360,22 @@ static void import_node(Import *m, const Onnx__Node *p)
     m->node = node_label(m, p);
     m->b.scope = p->name != NULL && *p->name ? p->name : p->n_output > 0 ? p->output[0] : "";
     if (p->n_input > INPUTS_MAX || p->n_output > OUTPUTS_MAX) {
-        refuse(c, "more than %d inputs or %d outputs are not available in this version", INPUTS_MAX, OUTPUTS_MAX);
+        refuse_node(c, "more than %d inputs or %d outputs are not available in this version", INPUTS_MAX, OUTPUTS_MAX);
         return;
     }
     if (c->n_in < op->least || c->n_in > op->most) {
-        refuse(c, "it has %d inputs", c->n_in);
+        refuse_node(c, "it has %d inputs", c->n_in);
         return;
     }
     for (int i = 0; i < c->n_in; i++) {
         Item *item = *p->input[i] ? import_find(m, p->input[i]) : NULL;
         if (*p->input[i] && item == NULL) {
-            refuse(c, "there is no value called %s", p->input[i]);
+            refuse_node(c, "there is no value called %s", p->input[i]);
             return;
         }
         c->in[i] = item != NULL ? import_value(m, item) : NULL;
         if (i < op->least && c->in[i] == NULL) {
-            refuse(c, "input %d is left out", i);
+            refuse_node(c, "input %d is left out", i);
             return;
         }
     }
@@ -387,12 +387,12 @@ static void import_node(Import *m, const Onnx__Node *p)
         diag_help(m->cx->diag, "it is node %s", m->node);
     for (size_t i = 0; i < p->n_attribute && !m->failed; i++)
         if (!c->read[i])
-            refuse(c, "the attribute %s is not known", p->attribute[i]->name);
+            refuse_node(c, "the attribute %s is not known", p->attribute[i]->name);
     for (int i = 0; i < c->n_out && !m->failed; i++) {
         if (*p->output[i] == 0)
             continue;
         if (c->out[i] == NULL) {
-            refuse(c, "its output %d is not available in this version", i);
+            refuse_node(c, "its output %d is not available in this version", i);
             return;
         }
         if (c->out[i]->kind == VALUE_RESULT && (c->out[i]->name == NULL || strcmp(c->out[i]->name, c->out[i]->node->op->name) == 0))
@@ -632,4 +632,15 @@ Model *onnx_read(Context *cx, const char *path, const char *bytes, size_t length
     while (m.again)                                     // each time one more input is fixed
         model = import_once(&m);
     return model;
+}
+
+int onnx_input_names(Arena *arena, const char *bytes, size_t length, const char ***names)
+{
+    Wire wire;
+    const Onnx__Model *file = (const Onnx__Model *)wire_unpack(arena, &onnx__model__descriptor, (const uint8_t *)bytes, length, &wire);
+    int n = file != NULL && file->graph != NULL ? (int)file->graph->n_input : 0;
+    *names = NEW_ARRAY(arena, const char *, n + 1);
+    for (int i = 0; i < n; i++)
+        (*names)[i] = file->graph->input[i]->name != NULL ? file->graph->input[i]->name : "";
+    return n;
 }

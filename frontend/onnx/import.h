@@ -69,13 +69,13 @@ void    import_graph(Import *m, const Onnx__Graph *p, int n, Value *const *in, V
 
 // --- build.c -----------------------------------------------------------------------------------------------------------
 // The node is refused: "node conv1 (Conv): …".
-void     refuse(OnnxCall *c, const char *format, ...) PRINTF_LIKE(2, 3);
+void     refuse_node(OnnxCall *c, const char *format, ...) PRINTF_LIKE(2, 3);
 const Onnx__Attribute *attribute(OnnxCall *c, const char *name);        // NULL: it is not given
 int64_t  int_of(OnnxCall *c, const char *name, int64_t otherwise);
 double   float_of(OnnxCall *c, const char *name, double otherwise);
 const char *word_of(OnnxCall *c, const char *name, const char *otherwise);
 int      ints_of(OnnxCall *c, const char *name, int64_t *to, int room);  // their number; -1: not given
-Value   *input(OnnxCall *c, int i);                     // NULL: left out
+Value   *input_of(OnnxCall *c, int i);                     // NULL: left out
 DType    dtype_of(OnnxCall *c, int number);             // an ONNX type, or a report
 int64_t  axis_of(OnnxCall *c, int64_t axis, int rank);  // from 0; reports what is outside
 

@@ -261,7 +261,7 @@ static void demand(OnnxCall *c, Value *v, const char *what)
             m->again = m->failed = true;
             return;
         }
-    refuse(c, first != NULL ? "%s must be known when compiling, and depends on the input %s" : "%s must be known when compiling", what, first != NULL ? first->name : "");
+    refuse_node(c, first != NULL ? "%s must be known when compiling, and depends on the input %s" : "%s must be known when compiling", what, first != NULL ? first->name : "");
     if (first != NULL)
         diag_help(m->cx->diag, "--fix %s=FILE makes that input a constant", first->name);
 }
@@ -287,7 +287,7 @@ int known_ints(OnnxCall *c, Value *v, const char *what, int64_t *to, int room)
         return -1;
     }
     if (tensor_count(t) > room || type_is_float(t->dtype)) {
-        refuse(c, "%s has %lld elements; %d are the most", what, (long long)tensor_count(t), room);
+        refuse_node(c, "%s has %lld elements; %d are the most", what, (long long)tensor_count(t), room);
         return -1;
     }
     for (int64_t i = 0; i < tensor_count(t); i++)
@@ -303,7 +303,7 @@ bool known_number(OnnxCall *c, Value *v, const char *what, double *to)
     if (t == NULL)
         return false;
     if (tensor_count(t) != 1) {
-        refuse(c, "%s should be one number", what);
+        refuse_node(c, "%s should be one number", what);
         return false;
     }
     *to = tensor_get(t, 0);

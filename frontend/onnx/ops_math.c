@@ -6,7 +6,7 @@
 static bool is_float(OnnxCall *c, const Value *v)
 {
     if (v != NULL && !type_is_float(v->type.dtype))
-        refuse(c, "elements of type %s are not available in this version", type_def(v->type.dtype)->name);
+        refuse_node(c, "elements of type %s are not available in this version", type_def(v->type.dtype)->name);
     return !c->m->failed;
 }
 
@@ -32,7 +32,7 @@ void onnx_arc(OnnxCall *c)
     if (!is_float(c, x))
         return;
     if (x->type.dtype == TYPE_f64) {
-        refuse(c, "elements of type f64 are not available in this version");
+        refuse_node(c, "elements of type f64 are not available in this version");
         return;
     }
     for (int i = 0; i < 6; i += 2)
@@ -82,7 +82,7 @@ void onnx_gelu(OnnxCall *c)
 {
     const char *how = word_of(c, "approximate", "none");
     if (strcmp(how, "none") != 0 && strcmp(how, "tanh") != 0) {
-        refuse(c, "approximate = %s is not known", how);
+        refuse_node(c, "approximate = %s is not known", how);
         return;
     }
     OpCall call = call1(c->m, "gelu", c->in[0]);
@@ -117,7 +117,7 @@ static Value *old_broadcast(OnnxCall *c)
     axis = axis_of(c, axis, (int)rank);
     Size dims[RANK_MAX];
     if (axis + rank_of(y) > rank) {
-        refuse(c, "its second input does not fit at axis %d", (int)axis);
+        refuse_node(c, "its second input does not fit at axis %d", (int)axis);
         return NULL;
     }
     for (int i = 0; i < rank - axis; i++)
@@ -137,7 +137,7 @@ void onnx_mod(OnnxCall *c)
     Value *x = c->in[0], *y = c->in[1];
     bool fmod = int_of(c, "fmod", 0) != 0;
     if (!fmod && type_is_float(x->type.dtype))
-        refuse(c, "Mod of floats needs fmod = 1");
+        refuse_node(c, "Mod of floats needs fmod = 1");
     else if (!fmod)
         c->out[0] = op2(c->m, "mod", x, y);
     else if (type_is_float(x->type.dtype))
@@ -201,7 +201,7 @@ void onnx_compare(OnnxCall *c)
 {
     Value *y = old_broadcast(c);
     if (strcmp(c->detail, "equal") != 0 && c->in[0]->type.dtype == TYPE_bool)
-        refuse(c, "booleans have no order");
+        refuse_node(c, "booleans have no order");
     c->out[0] = op2(c->m, c->detail, c->in[0], y);
 }
 
@@ -223,7 +223,7 @@ void onnx_isinf(OnnxCall *c)
 
 void onnx_clip(OnnxCall *c)
 {
-    Value *x = c->in[0], *least = input(c, 1), *most = input(c, 2);
+    Value *x = c->in[0], *least = input_of(c, 1), *most = input_of(c, 2);
     int64_t unused[8];
     if (c->version < 6)
         ints_of(c, "consumed_inputs", unused, 8);
@@ -243,7 +243,7 @@ void onnx_cast(OnnxCall *c)
     int_of(c, "saturate", 1);
     word_of(c, "round_mode", "up");
     if (*word) {
-        refuse(c, "a type given as a word is not available in this version");
+        refuse_node(c, "a type given as a word is not available in this version");
         return;
     }
     DType type = dtype_of(c, (int)to);
@@ -265,7 +265,7 @@ static bool axes_of(OnnxCall *c, int since, int64_t *axes, int *n)
     int rank = rank_of(c->in[0]);
     bool nothing = c->version >= since && int_of(c, "noop_with_empty_axes", 0) != 0;
     if (c->version >= since)
-        *n = input(c, 1) != NULL ? known_ints(c, c->in[1], "the axes", axes, RANK_MAX) : 0;
+        *n = input_of(c, 1) != NULL ? known_ints(c, c->in[1], "the axes", axes, RANK_MAX) : 0;
     else
         *n = ints_of(c, "axes", axes, RANK_MAX);
     if (c->m->failed)
@@ -304,7 +304,7 @@ void onnx_reduce(OnnxCall *c)
         op = strcmp(ops[i], c->detail) == 0 ? ops[i + 1] : op;
     bool must_float = strcmp(c->detail, "mean") == 0 || strcmp(c->detail, "l2") == 0 || strncmp(c->detail, "log", 3) == 0;
     if (!floats && must_float) {
-        refuse(c, "whole numbers are not available in this version");
+        refuse_node(c, "whole numbers are not available in this version");
         return;
     }
     bool some = axes_of(c, since, axes, &n);
@@ -339,7 +339,7 @@ void onnx_arg(OnnxCall *c)
     if (last && size_known(dim_of(c->in[0], (int)axis), &n))
         at = op2(c->m, "sub", number(c->m, TYPE_i64, (double)(n - 1)), at);
     else if (last)
-        refuse(c, "select_last_index over an axis whose size is known only when running is not available in this version");
+        refuse_node(c, "select_last_index over an axis whose size is known only when running is not available in this version");
     c->out[0] = at;
 }
 
@@ -354,7 +354,7 @@ static Value *as_rows(OnnxCall *c, int64_t *axis)
         return x;
     }
     if (*axis < -rank || *axis > rank) {
-        refuse(c, "axis %d is outside of %d axes", (int)*axis, rank);
+        refuse_node(c, "axis %d is outside of %d axes", (int)*axis, rank);
         return NULL;
     }
     *axis += *axis < 0 ? rank : 0;
@@ -412,7 +412,7 @@ void onnx_cumulate(OnnxCall *c)
     if (c->m->failed)
         return;
     if (!size_known(dim_of(x, axis), &n) || n > 4096 || rank == RANK_MAX) {
-        refuse(c, "an axis of more than 4096 elements, or one whose size is known only when running, is not available in this version");
+        refuse_node(c, "an axis of more than 4096 elements, or one whose size is known only when running, is not available in this version");
         return;
     }
     // x with a new axis behind `axis`, which is what the sum is over.
@@ -475,14 +475,14 @@ void onnx_matmul(OnnxCall *c) { c->out[0] = product_of(c->m, c->in[0], c->in[1])
 
 void onnx_gemm(OnnxCall *c)
 {
-    Value *a = c->in[0], *b = c->in[1], *bias = input(c, 2);
+    Value *a = c->in[0], *b = c->in[1], *bias = input_of(c, 2);
     double alpha = float_of(c, "alpha", 1), beta = float_of(c, "beta", 1);
     bool turn_a = int_of(c, "transA", 0) != 0, turn_b = int_of(c, "transB", 0) != 0;
     int64_t features;
     if (c->version < 7)
         int_of(c, "broadcast", 0);
     if (rank_of(a) != 2 || rank_of(b) != 2 || (bias != NULL && rank_of(bias) > 2)) {
-        refuse(c, "it multiplies matrices");
+        refuse_node(c, "it multiplies matrices");
         return;
     }
     bool plain = alpha == 1 && (beta == 1 || bias == NULL) && !turn_a && b->kind == VALUE_PARAM && size_known(dim_of(b, turn_b ? 0 : 1), &features);
@@ -520,7 +520,7 @@ static Value *less_zero(OnnxCall *c, Value *x, Value *zero, bool rows)
 
 void onnx_matmul_integer(OnnxCall *c)
 {
-    c->out[0] = whole_matmul(c->m, less_zero(c, c->in[0], input(c, 2), true), less_zero(c, c->in[1], input(c, 3), false));
+    c->out[0] = whole_matmul(c->m, less_zero(c, c->in[0], input_of(c, 2), true), less_zero(c, c->in[1], input_of(c, 3), false));
 }
 
 void onnx_formula_any(OnnxCall *c)

@@ -14,10 +14,10 @@ static void list_of(OnnxCall *c, const char *name, int axes, int64_t otherwise, 
     for (int i = 0; i < axes; i++) {
         to[i] = n < 0 ? otherwise : i < n ? list[i] : 0;
         if (to[i] < 1 || to[i] > 1000000)
-            refuse(c, "%s should have %d numbers from 1 to a million", name, axes);
+            refuse_node(c, "%s should have %d numbers from 1 to a million", name, axes);
     }
     if (n >= 0 && n != axes)
-        refuse(c, "%s should have %d numbers", name, axes);
+        refuse_node(c, "%s should have %d numbers", name, axes);
 }
 
 // What the node says of its window; sizes of SAME padding follow from `x` where they are known.
@@ -26,7 +26,7 @@ static bool walk_of(OnnxCall *c, const int64_t *kernel, Walk *w)
     Value *x = c->in[0];
     *w = (Walk){.axes = rank_of(x) - 2};
     if (w->axes < 1 || w->axes > 3) {
-        refuse(c, "%s: one to three axes behind the channels are available in this version", type_text(c->m->cx, &x->type));
+        refuse_node(c, "%s: one to three axes behind the channels are available in this version", type_text(c->m->cx, &x->type));
         return false;
     }
     const char *word = word_of(c, "auto_pad", "NOTSET");
@@ -41,18 +41,18 @@ static bool walk_of(OnnxCall *c, const int64_t *kernel, Walk *w)
     else
         memcpy(w->kernel, kernel, sizeof(int64_t) * (size_t)w->axes);
     if (n >= 0 && n != 2 * w->axes)
-        refuse(c, "pads should have %d numbers", 2 * w->axes);
+        refuse_node(c, "pads should have %d numbers", 2 * w->axes);
     for (int i = 0; i < (n < 0 ? 0 : n); i++) {
         if (w->pad[i] < 0 || w->pad[i] > 1000000)
-            refuse(c, "a negative pad is not available in this version");
+            refuse_node(c, "a negative pad is not available in this version");
         w->padded |= w->pad[i] > 0;
     }
     w->same_upper = strcmp(word, "SAME_UPPER") == 0;
     w->same_lower = strcmp(word, "SAME_LOWER") == 0;
     if (!w->same_upper && !w->same_lower && strcmp(word, "NOTSET") != 0 && strcmp(word, "VALID") != 0)
-        refuse(c, "auto_pad = %s is not known", word);
+        refuse_node(c, "auto_pad = %s is not known", word);
     if (strcmp(word, "NOTSET") != 0 && w->padded)
-        refuse(c, "pads and auto_pad are both given");
+        refuse_node(c, "pads and auto_pad are both given");
     return !c->m->failed;
 }
 
@@ -62,7 +62,7 @@ static bool same_pads(OnnxCall *c, Walk *w)
     for (int i = 0; (w->same_upper || w->same_lower) && i < w->axes; i++) {
         int64_t n, total, reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
         if (!size_known(dim_of(c->in[0], 2 + i), &n) && w->stride[i] != 1) {
-            refuse(c, "SAME padding with a stride where the size of the picture is known only when running is not available in this version");
+            refuse_node(c, "SAME padding with a stride where the size of the picture is known only when running is not available in this version");
             return false;
         }
         total = w->stride[i] == 1 ? reach - 1 : ((n + w->stride[i] - 1) / w->stride[i] - 1) * w->stride[i] + reach - n;
@@ -88,12 +88,12 @@ static bool weight_sizes(OnnxCall *c, Value *weight, int64_t *sizes)
     int64_t kernel[3];
     int rank = rank_of(weight), n = ints_of(c, "kernel_shape", kernel, 3);
     if (rank != rank_of(c->in[0]) || rank > 5) {
-        refuse(c, "the weights have %d axes for %d", rank, rank_of(c->in[0]));
+        refuse_node(c, "the weights have %d axes for %d", rank, rank_of(c->in[0]));
         return false;
     }
     for (int i = 0; i < rank; i++)
         if (!size_known(dim_of(weight, i), &sizes[i]) || (n >= 0 && i >= 2 && (n != rank - 2 || kernel[i - 2] != sizes[i]))) {
-            refuse(c, "the sizes of its weights are not known, or kernel_shape differs from them");
+            refuse_node(c, "the sizes of its weights are not known, or kernel_shape differs from them");
             return false;
         }
     return true;
@@ -112,17 +112,17 @@ static Value *conv_of(OnnxCall *c, Value *x, Value *weight, Value *bias)
     call_int(&call, "groups", groups);
     call_bool(&call, "bias", bias != NULL);
     if (groups < 1 || groups > sizes[0]) {
-        refuse(c, "it has %d groups", (int)groups);
+        refuse_node(c, "it has %d groups", (int)groups);
         return NULL;
     }
     return emit(c->m, &call);
 }
 
-void onnx_conv(OnnxCall *c) { c->out[0] = conv_of(c, c->in[0], c->in[1], input(c, 2)); }
+void onnx_conv(OnnxCall *c) { c->out[0] = conv_of(c, c->in[0], c->in[1], input_of(c, 2)); }
 
 void onnx_conv_transpose(OnnxCall *c)
 {
-    Value *x = c->in[0], *bias = input(c, 2);
+    Value *x = c->in[0], *bias = input_of(c, 2);
     int64_t sizes[RANK_MAX], extra[3] = {0}, shape[5], n;
     Walk w;
     int64_t groups = int_of(c, "group", 1);
@@ -130,13 +130,13 @@ void onnx_conv_transpose(OnnxCall *c)
     if (!weight_sizes(c, c->in[1], sizes) || !walk_of(c, sizes + 2, &w))
         return;
     if ((n_extra >= 0 && n_extra != w.axes) || (n_shape >= 0 && n_shape != w.axes && n_shape != w.axes + 2) || groups < 1) {
-        refuse(c, "output_padding and output_shape should have %d numbers", w.axes);
+        refuse_node(c, "output_padding and output_shape should have %d numbers", w.axes);
         return;
     }
     for (int i = 0; (n_shape >= 0 || w.same_upper || w.same_lower) && i < w.axes; i++) {
         int64_t reach = (w.kernel[i] - 1) * w.dilation[i] + 1, wanted;
         if (!size_known(dim_of(x, 2 + i), &n)) {
-            refuse(c, "a picture whose size is known only when running is not available in this version");
+            refuse_node(c, "a picture whose size is known only when running is not available in this version");
             return;
         }
         wanted = n_shape >= 0 ? shape[n_shape - w.axes + i] : n * w.stride[i];
@@ -146,7 +146,7 @@ void onnx_conv_transpose(OnnxCall *c)
             total = 0;
         }
         if (total < 0) {
-            refuse(c, "the output is larger than what its windows reach");
+            refuse_node(c, "the output is larger than what its windows reach");
             return;
         }
         w.pad[i] = w.same_upper ? total / 2 : total - total / 2;
@@ -170,7 +170,7 @@ static Value *places_of_maxima(OnnxCall *c, const Walk *w, Value *y, Value *tap)
     bool columns = int_of(c, "storage_order", 0) != 0;
     for (int i = 0; i < rank; i++)
         if (!size_known(dim_of(c->in[0], i), &n[i])) {
-            refuse(c, "indices of a picture whose size is known only when running are not available in this version");
+            refuse_node(c, "indices of a picture whose size is known only when running are not available in this version");
             return NULL;
         }
     Value *number_of = NULL;
@@ -212,7 +212,7 @@ void onnx_maxpool(OnnxCall *c)
     if (!walk_of(c, NULL, &w) || !same_pads(c, &w))
         return;
     if (type != TYPE_u8 && type != TYPE_i8 && !type_is_float(type)) {
-        refuse(c, "elements of type %s are not available in this version", type_def(type)->name);
+        refuse_node(c, "elements of type %s are not available in this version", type_def(type)->name);
         return;
     }
     x = type_is_float(type) ? x : cast_to(c->m, x, TYPE_f32);
@@ -236,7 +236,7 @@ void onnx_avgpool(OnnxCall *c)
         return;
     for (int i = 0; i < w.axes; i++)
         if (w.dilation[i] != 1) {
-            refuse(c, "dilations are not available in this version");
+            refuse_node(c, "dilations are not available in this version");
             return;
         }
     OpCall call = call1(c->m, "avgpool", c->in[0]);
@@ -256,7 +256,7 @@ void onnx_lppool(OnnxCall *c)
         return;
     for (int i = 0; i < w.axes; i++)
         if (w.dilation[i] != 1 || ceil) {
-            refuse(c, "dilations and ceil_mode are not available in this version");
+            refuse_node(c, "dilations and ceil_mode are not available in this version");
             return;
         }
     OpCall call = call1(c->m, "lppool", c->in[0]);
@@ -277,7 +277,7 @@ void onnx_global_pool(OnnxCall *c)
     int64_t axes[RANK_MAX];
     int n = picture_axes(c->in[0], axes);
     if (n < 1)
-        refuse(c, "it takes a picture");
+        refuse_node(c, "it takes a picture");
     else
         c->out[0] = reduced(c->m, c->detail, c->in[0], n, axes, true);
 }
@@ -303,9 +303,9 @@ void onnx_batchnorm(OnnxCall *c)
     if (c->version < 6)
         ints_of(c, "consumed_inputs", unused, 8);
     if (c->version < 7 && int_of(c, "is_test", 0) == 0 && c->n_out > 1)
-        refuse(c, "training mode is not available in this version");
+        refuse_node(c, "training mode is not available in this version");
     if (c->version < 9 && int_of(c, "spatial", 1) == 0)
-        refuse(c, "spatial = 0 is not available in this version");
+        refuse_node(c, "spatial = 0 is not available in this version");
     if (rank < 1 || c->m->failed)
         return;
     Import *m = c->m;
@@ -355,7 +355,7 @@ void onnx_instancenorm(OnnxCall *c)
     if (c->version < 6)
         ints_of(c, "consumed_inputs", unused, 8);
     if (n < 1) {
-        refuse(c, "it takes a picture");
+        refuse_node(c, "it takes a picture");
         return;
     }
     DType type = x->type.dtype, inner = type == TYPE_f64 ? TYPE_f64 : TYPE_f32;
@@ -382,7 +382,7 @@ static DType stash(OnnxCall *c)
 
 void onnx_layernorm(OnnxCall *c)
 {
-    Value *x = c->in[0], *mean, *inverse, *bias = input(c, 2);
+    Value *x = c->in[0], *mean, *inverse, *bias = input_of(c, 2);
     int64_t axes[RANK_MAX];
     double eps = float_of(c, "epsilon", (double)1e-5f);
     int n = axes_from(c, axes);
@@ -419,7 +419,7 @@ void onnx_groupnorm(OnnxCall *c)
     int rank = rank_of(x);
     DType inner = c->version >= 21 ? stash(c) : x->type.dtype == TYPE_f64 ? TYPE_f64 : TYPE_f32;
     if (rank < 3 || groups < 1 || !size_known(dim_of(x, 1), &channels) || channels % groups != 0 || rank_of(scale) != 1 || rank_of(bias) != 1) {
-        refuse(c, "%s cannot be divided into %d groups", type_text(c->m->cx, &x->type), (int)groups);
+        refuse_node(c, "%s cannot be divided into %d groups", type_text(c->m->cx, &x->type), (int)groups);
         return;
     }
     Import *m = c->m;
@@ -460,7 +460,7 @@ void onnx_lp_normalization(OnnxCall *c)
     Value *x = c->in[0];
     int64_t axis = axis_of(c, int_of(c, "axis", -1), rank_of(x)), p = int_of(c, "p", 2);
     if (p != 1 && p != 2)
-        refuse(c, "p = %d is not known", (int)p);
+        refuse_node(c, "p = %d is not known", (int)p);
     if (c->m->failed)
         return;
     Value *size = reduced(c->m, "sum", op1(c->m, p == 1 ? "abs" : "square", x), 1, &axis, true);
@@ -474,7 +474,7 @@ void onnx_lrn(OnnxCall *c)
     int64_t size = int_of(c, "size", 0), channels, pads[2 * RANK_MAX] = {0};
     double alpha = float_of(c, "alpha", (double)1e-4f), beta = float_of(c, "beta", 0.75), bias = float_of(c, "bias", 1);
     if (rank_of(x) < 2 || size < 1 || size > 1000 || !size_known(dim_of(x, 1), &channels)) {
-        refuse(c, "it takes a picture, and neighbours");
+        refuse_node(c, "it takes a picture, and neighbours");
         return;
     }
     pads[1] = (size - 1) / 2;
@@ -497,14 +497,14 @@ void onnx_dropout(OnnxCall *c)
     float_of(c, "ratio", 0.5);
     if (c->version < 7)
         int_of(c, "is_test", 0);
-    if (input(c, 2) != NULL && !known_number(c, c->in[2], "the training mode", &mode))
+    if (input_of(c, 2) != NULL && !known_number(c, c->in[2], "the training mode", &mode))
         return;
     if (mode != 0) {
         double ratio = 0.5;
-        if (input(c, 1) != NULL && !known_number(c, c->in[1], "the ratio", &ratio))
+        if (input_of(c, 1) != NULL && !known_number(c, c->in[1], "the ratio", &ratio))
             return;
         if (ratio != 0) {
-            refuse(c, "training mode, which draws numbers, is not available in this version");
+            refuse_node(c, "training mode, which draws numbers, is not available in this version");
             return;
         }
     }
@@ -517,7 +517,7 @@ void onnx_dropout(OnnxCall *c)
 static void class_loss(OnnxCall *c, Value *logp)
 {
     Import *m = c->m;
-    Value *label = c->in[1], *weight = input(c, 2), *valid = NULL;
+    Value *label = c->in[1], *weight = input_of(c, 2), *valid = NULL;
     const char *how = word_of(c, "reduction", "mean");
     const Onnx__Attribute *ignore = attribute(c, "ignore_index");
     if (logp == NULL || label == NULL)
@@ -549,7 +549,7 @@ static void class_loss(OnnxCall *c, Value *logp)
     else if (strcmp(how, "sum") == 0)
         c->out[0] = op1(m, "sum", loss);
     else if (strcmp(how, "mean") != 0)
-        refuse(c, "reduction = %s is not known", how);
+        refuse_node(c, "reduction = %s is not known", how);
     else
         c->out[0] = w == NULL ? op1(m, "mean", loss) : op2(m, "div", op1(m, "sum", loss), op1(m, "sum", w));
 }
@@ -575,13 +575,13 @@ void onnx_topk(OnnxCall *c)
     bool largest = c->version < 11 || int_of(c, "largest", 1) != 0;
     if (c->version >= 11)
         int_of(c, "sorted", 1);
-    if (c->version >= 10 && known_ints(c, input(c, 1), "k", &k, 1) != 1)
+    if (c->version >= 10 && known_ints(c, input_of(c, 1), "k", &k, 1) != 1)
         return;
     int rank = rank_of(x);
     if (c->m->failed)
         return;
     if (!size_known(dim_of(x, (int)axis), &n) || n > 4096 || k < 0 || k > n || rank == RANK_MAX) {
-        refuse(c, "k = %d of %s is not available in this version", (int)k, type_text(m->cx, &x->type));
+        refuse_node(c, "k = %d of %s is not available in this version", (int)k, type_text(m->cx, &x->type));
         return;
     }
     int64_t perm[RANK_MAX], back[RANK_MAX];
@@ -629,8 +629,8 @@ static double original(const Zoom *z, int64_t i, double scale, int64_t in, int64
     }
     if (strcmp(z->where, "pytorch_half_pixel") == 0)
         return out > 1 ? (x + 0.5) / scale - 0.5 : 0;
-    if (strcmp(z->where, "align_corners") == 0)
-        return out == 1 ? 0 : x * (double)(in - 1) / (double)(out - 1);
+    if (strcmp(z->where, "align_corners") == 0)         // the length that the scale asks for, before it is rounded
+        return scale * (double)in == 1 ? 0 : x * (double)(in - 1) / (scale * (double)in - 1);
     if (strcmp(z->where, "tf_crop_and_resize") == 0)
         return out > 1 ? start * (double)(in - 1) + x * (end - start) * (double)(in - 1) / (double)(out - 1) : 0.5 * (start + end) * (double)(in - 1);
     if (strcmp(z->where, "tf_half_pixel_for_nn") == 0)
@@ -670,7 +670,7 @@ static Value *zoom_axis(OnnxCall *c, Value *x, int axis, const Zoom *z, double s
     int64_t *index = NEW_ARRAY(m->cx->arena, int64_t, out * taps + 1);
     Tensor *weights = tensor_new(m->cx->arena, TYPE_f32, 2, (int64_t[]){out, taps}), *inside = tensor_new(m->cx->arena, TYPE_bool, 1, &out);
     if (x == NULL || in == 0 || out * taps > 1 << 26 || rank_of(x) == RANK_MAX) {
-        refuse(c, "sizes such as these are not available in this version");
+        refuse_node(c, "sizes such as these are not available in this version");
         return NULL;
     }
     bool clipped = false;
@@ -683,7 +683,7 @@ static Value *zoom_axis(OnnxCall *c, Value *x, int axis, const Zoom *z, double s
             continue;
         }
         if (taps > COUNT(w)) {
-            refuse(c, "scales below 1/64 with antialias are not available in this version");
+            refuse_node(c, "scales below 1/64 with antialias are not available in this version");
             return NULL;
         }
         int64_t first = (int64_t)floor(at) - taps / 2 + 1;
@@ -726,7 +726,7 @@ static void zoom(OnnxCall *c, const Zoom *z, int n, const int64_t *axes, const d
     if (!near)
         x = cast_to(c->m, x, TYPE_f32);
     if (!near && type == TYPE_f64) {
-        refuse(c, "elements of type f64 are not available in this version");
+        refuse_node(c, "elements of type f64 are not available in this version");
         return;
     }
     for (int i = 0; i < n && !c->m->failed; i++) {
@@ -735,13 +735,13 @@ static void zoom(OnnxCall *c, const Zoom *z, int n, const int64_t *axes, const d
         if (!size_known(dim_of(c->in[0], (int)axis), &in)) {
             if (scales != NULL && scales[i] == 1 && roi == NULL)
                 continue;
-            refuse(c, "an axis whose size is known only when running is not available in this version");
+            refuse_node(c, "an axis whose size is known only when running is not available in this version");
             return;
         }
         out = sizes != NULL ? sizes[i] : (int64_t)floor((double)in * (strcmp(z->where, "tf_crop_and_resize") == 0 ? end - start : 1) * scales[i]);
         double scale = scales != NULL ? scales[i] : (double)out / (double)in;
         if (out < 0 || out > 1 << 24 || !(scale > 0)) {
-            refuse(c, "an axis of %lld elements is not available", (long long)out);
+            refuse_node(c, "an axis of %lld elements is not available", (long long)out);
             return;
         }
         if (out != in || scale != 1 || strcmp(z->where, "tf_crop_and_resize") == 0)
@@ -760,7 +760,7 @@ static int known_list(OnnxCall *c, Value *v, const char *what, double *to, int r
         return -1;
     }
     if (tensor_count(t) > room) {
-        refuse(c, "%s has too many numbers", what);
+        refuse_node(c, "%s has too many numbers", what);
         return -1;
     }
     for (int64_t i = 0; i < tensor_count(t); i++)
@@ -774,7 +774,7 @@ static bool one_of(OnnxCall *c, const char *what, const char *word, const char *
     for (const char *p = list; *p != 0; p += strcspn(p, " "), p += strspn(p, " "))
         if (strcspn(p, " ") == length && strncmp(p, word, length) == 0)
             return true;
-    refuse(c, "%s = %s is not known", what, word);
+    refuse_node(c, "%s = %s is not known", what, word);
     return false;
 }
 
@@ -802,17 +802,17 @@ void onnx_resize(OnnxCall *c)
     for (int i = 0; i < (n_axes < 0 ? rank : n_axes); i++)
         axes[i] = n_axes < 0 ? i : axis_of(c, axes[i], rank);
     n = n_axes < 0 ? rank : n_axes;
-    Value *scales_in = input(c, old ? 1 : 2), *sizes_in = old ? NULL : input(c, 3);
+    Value *scales_in = input_of(c, old ? 1 : 2), *sizes_in = old ? NULL : input_of(c, 3);
     const Tensor *known = known_value(c->m, scales_in);
     if (sizes_in != NULL && known != NULL && tensor_count(known) == 0)
         scales_in = NULL;                               // opset 11 has an empty list for "not given"
-    if (crop && (n_roi = known_list(c, input(c, 1), "the region", roi, 2 * RANK_MAX)) != 2 * n) {
-        refuse(c, "its region should have %d numbers", 2 * n);
+    if (crop && (n_roi = known_list(c, input_of(c, 1), "the region", roi, 2 * RANK_MAX)) != 2 * n) {
+        refuse_node(c, "its region should have %d numbers", 2 * n);
         return;
     }
     bool by_size = scales_in == NULL;
     if (by_size ? known_ints(c, sizes_in, "the sizes", sizes, RANK_MAX) != n : known_list(c, scales_in, "the scales", scales, RANK_MAX) != n) {
-        refuse(c, "its scales or sizes should have %d numbers", n);
+        refuse_node(c, "its scales or sizes should have %d numbers", n);
         return;
     }
     if (by_size && strcmp(policy, "stretch") != 0) {
@@ -820,7 +820,7 @@ void onnx_resize(OnnxCall *c)
         for (int i = 0; i < n; i++) {
             int64_t in;
             if (!size_known(dim_of(c->in[0], (int)axes[i]), &in) || in == 0) {
-                refuse(c, "an axis whose size is known only when running is not available in this version");
+                refuse_node(c, "an axis whose size is known only when running is not available in this version");
                 return;
             }
             double s = (double)sizes[i] / (double)in;
@@ -852,11 +852,11 @@ void onnx_upsample(OnnxCall *c)
         for (int i = 0; i < n; i++)
             scales[i] = (double)a->floats[i];
     } else
-        n = known_list(c, input(c, 1), "the scales", scales, RANK_MAX);
+        n = known_list(c, input_of(c, 1), "the scales", scales, RANK_MAX);
     for (int i = 0; i < rank; i++)
         axes[i] = i;
     if (n != rank)
-        refuse(c, "its scales should have %d numbers", rank);
+        refuse_node(c, "its scales should have %d numbers", rank);
     else
         zoom(c, &z, n, axes, scales, NULL, NULL);
 }

@@ -34,7 +34,7 @@ void onnx_constant(OnnxCall *c)
     } else if ((a = attribute(c, "value_ints")) != NULL && a->n_ints <= INT_MAX)
         c->out[0] = numbers(c->m, TYPE_i64, (int)a->n_ints, a->ints);
     else
-        refuse(c, "a constant of this kind (sparse, strings) is not available in this version");
+        refuse_node(c, "a constant of this kind (sparse, strings) is not available in this version");
 }
 
 static Value *sizes_value(Import *m, int n, const Size *sizes)
@@ -75,7 +75,7 @@ void onnx_constant_of_shape(OnnxCall *c)
     if (rank < 0 || t == NULL)
         return;
     if (tensor_count(t) != 1)
-        refuse(c, "its value should be one number");
+        refuse_node(c, "its value should be one number");
     else
         c->out[0] = broadcast_as(c->m, reshape_to(c->m, constant(c->m, t), 0, NULL), rank, dims);
 }
@@ -101,7 +101,7 @@ void onnx_range(OnnxCall *c)
         return;
     double count = by != 0 ? ceil((to - from) / by) : NAN;
     if (!(count < 1 << 24)) {
-        refuse(c, "it would have more than 16 million elements");
+        refuse_node(c, "it would have more than 16 million elements");
         return;
     }
     int64_t dim = count > 0 ? (int64_t)count : 0;
@@ -119,7 +119,7 @@ void onnx_eye_like(OnnxCall *c)
     int64_t n[2], k = int_of(c, "k", 0), to = int_of(c, "dtype", 0);
     DType type = to != 0 ? dtype_of(c, (int)to) : c->in[0]->type.dtype;
     if (rank_of(c->in[0]) != 2 || !size_known(dim_of(c->in[0], 0), &n[0]) || !size_known(dim_of(c->in[0], 1), &n[1]) || type == TYPE_NONE) {
-        refuse(c, "it takes a matrix whose sizes are known when compiling");
+        refuse_node(c, "it takes a matrix whose sizes are known when compiling");
         return;
     }
     Tensor *t = tensor_new(c->m->cx->arena, type, 2, n);
@@ -144,26 +144,26 @@ void onnx_reshape(OnnxCall *c)
         for (int i = 0; i < rank; i++)
             dims[i] = whole(c->m, list[i]);
     } else
-        rank = known_sizes(c, input(c, 1), "the shape", dims, RANK_MAX);
+        rank = known_sizes(c, input_of(c, 1), "the shape", dims, RANK_MAX);
     if (rank < 0) {
         if (!c->m->failed)
-            refuse(c, "its shape is not given");
+            refuse_node(c, "its shape is not given");
         return;
     }
     for (int i = 0; i < rank; i++) {
         bool known = size_known(dims[i], &n);
         if (known && n == 0 && !zero_is_zero) {
             if (i >= rank_of(x)) {
-                refuse(c, "size %d is to be copied, and the input has %d axes", i, rank_of(x));
+                refuse_node(c, "size %d is to be copied, and the input has %d axes", i, rank_of(x));
                 return;
             }
             dims[i] = dim_of(x, i);
         } else if (known && n < -1) {
-            refuse(c, "a size is negative");
+            refuse_node(c, "a size is negative");
             return;
         } else if (known && n == -1) {
             if (open >= 0) {
-                refuse(c, "two sizes are -1");
+                refuse_node(c, "two sizes are -1");
                 return;
             }
             open = i;
@@ -174,7 +174,7 @@ void onnx_reshape(OnnxCall *c)
     if (open >= 0) {
         dims[open] = size_known(given, &n) && n == 0 ? NULL : size_over(c->m->cx, total, given);
         if (dims[open] == NULL) {
-            refuse(c, "the size that is -1 does not come out whole for %s", type_text(c->m->cx, &x->type));
+            refuse_node(c, "the size that is -1 does not come out whole for %s", type_text(c->m->cx, &x->type));
             return;
         }
     }
@@ -189,7 +189,7 @@ void onnx_flatten(OnnxCall *c)
     int64_t axis = int_of(c, "axis", 1);
     axis += axis < 0 ? rank_of(x) : 0;
     if (axis < 0 || axis > rank_of(x)) {
-        refuse(c, "its axis is outside of %d axes", rank_of(x));
+        refuse_node(c, "its axis is outside of %d axes", rank_of(x));
         return;
     }
     Size dims[2] = {whole(c->m, 1), whole(c->m, 1)};
@@ -203,7 +203,7 @@ static int axes_given(OnnxCall *c, int64_t *axes)
 {
     if (c->version < 13)
         return ints_of(c, "axes", axes, RANK_MAX);
-    return input(c, 1) != NULL ? known_ints(c, c->in[1], "the axes", axes, RANK_MAX) : -1;
+    return input_of(c, 1) != NULL ? known_ints(c, c->in[1], "the axes", axes, RANK_MAX) : -1;
 }
 
 void onnx_squeeze(OnnxCall *c)
@@ -222,7 +222,7 @@ void onnx_squeeze(OnnxCall *c)
         if (count < 0)
             drop[i] = one;
         if (drop[i] && !one) {
-            refuse(c, "axis %d of %s is not 1", i, type_text(c->m->cx, &x->type));
+            refuse_node(c, "axis %d of %s is not 1", i, type_text(c->m->cx, &x->type));
             return;
         }
         if (!drop[i])
@@ -241,13 +241,13 @@ void onnx_unsqueeze(OnnxCall *c)
     if (c->m->failed)
         return;
     if (count < 0 || rank > RANK_MAX) {
-        refuse(c, count < 0 ? "its axes are not given" : "more than 8 axes are not available");
+        refuse_node(c, count < 0 ? "its axes are not given" : "more than 8 axes are not available");
         return;
     }
     for (int i = 0; i < count; i++) {
         int64_t at = axis_of(c, axes[i], rank);
         if (is_new[at])
-            refuse(c, "axis %d is given twice", (int)at);
+            refuse_node(c, "axis %d is given twice", (int)at);
         is_new[at] = true;
     }
     for (int i = 0, from = 0; i < rank && !c->m->failed; i++)
@@ -266,7 +266,7 @@ void onnx_transpose(OnnxCall *c)
     for (int i = 0; n >= 0 && i < rank; i++) {
         int64_t at = i < n ? axis_of(c, perm[i], rank) : 0;
         if (n != rank || seen[at]) {
-            refuse(c, "its perm is no order of %d axes", rank);
+            refuse_node(c, "its perm is no order of %d axes", rank);
             return;
         }
         seen[at] = true;
@@ -289,7 +289,7 @@ void onnx_expand(OnnxCall *c)
     for (int i = 0; i < n; i++)
         wanted.dim[i] = dims[i];
     if (!shape_broadcast(c->m->cx, &x->type.shape, &wanted, &both)) {
-        refuse(c, "%s cannot be expanded so", type_text(c->m->cx, &x->type));
+        refuse_node(c, "%s cannot be expanded so", type_text(c->m->cx, &x->type));
         return;
     }
     c->out[0] = broadcast_as(c->m, x, both.rank, both.dim);
@@ -302,19 +302,19 @@ void onnx_tile(OnnxCall *c)
     if (n < 0)
         return;
     if (n != rank_of(c->in[0])) {
-        refuse(c, "it has %d repeats for %d axes", n, rank_of(c->in[0]));
+        refuse_node(c, "it has %d repeats for %d axes", n, rank_of(c->in[0]));
         return;
     }
     for (int i = 0; i < n; i++)
         if (repeats[i] < 0)
-            refuse(c, "a repeat is negative");
+            refuse_node(c, "a repeat is negative");
     Value *x = c->in[0];                                // axis by axis: what is repeated, besides each axis
     Size dims[RANK_MAX];
     for (int i = 0; i < n && !c->m->failed; i++) {
         if (repeats[i] == 1 || x == NULL)
             continue;
         if (n == RANK_MAX) {
-            refuse(c, "8 axes are not available in this version");
+            refuse_node(c, "8 axes are not available in this version");
             return;
         }
         Size with[RANK_MAX];
@@ -342,35 +342,35 @@ void onnx_split(OnnxCall *c)
     Value *x = c->in[0];
     int axis = (int)axis_of(c, int_of(c, "axis", 0), rank_of(x));
     int64_t parts[OUTPUTS_MAX], n, given = c->version >= 18 ? int_of(c, "num_outputs", 0) : 0;
-    int count = c->version < 13 ? ints_of(c, "split", parts, OUTPUTS_MAX) : input(c, 1) != NULL ? known_ints(c, c->in[1], "the sizes of the parts", parts, OUTPUTS_MAX) : -1;
+    int count = c->version < 13 ? ints_of(c, "split", parts, OUTPUTS_MAX) : input_of(c, 1) != NULL ? known_ints(c, c->in[1], "the sizes of the parts", parts, OUTPUTS_MAX) : -1;
     if (c->m->failed)
         return;
     if (c->version < 2 && c->n_in > 1) {
-        refuse(c, "this form is not available in this version");
+        refuse_node(c, "this form is not available in this version");
         return;
     }
     if (count < 0) {
         count = given > 0 ? (int)given : c->n_out;
         if (!size_known(dim_of(x, axis), &n) || count != c->n_out) {
-            refuse(c, "axis %d of %s cannot be divided into %d parts", axis, type_text(c->m->cx, &x->type), count);
+            refuse_node(c, "axis %d of %s cannot be divided into %d parts", axis, type_text(c->m->cx, &x->type), count);
             return;
         }
         int64_t each = (n + count - 1) / count;
         for (int i = 0; i < count; i++)
             parts[i] = i < count - 1 ? each : n - each * (count - 1);
         if (c->version < 18 && n % count != 0)
-            refuse(c, "axis %d of %s cannot be divided into %d equal parts", axis, type_text(c->m->cx, &x->type), count);
+            refuse_node(c, "axis %d of %s cannot be divided into %d equal parts", axis, type_text(c->m->cx, &x->type), count);
     }
     int64_t from = 0;
     if (count != c->n_out)
-        refuse(c, "it has %d outputs for %d parts", c->n_out, count);
+        refuse_node(c, "it has %d outputs for %d parts", c->n_out, count);
     for (int i = 0; i < count && !c->m->failed; from += parts[i++])
         if (parts[i] < 0)
-            refuse(c, "a part is negative");
+            refuse_node(c, "a part is negative");
         else
             c->out[i] = sliced(c->m, x, axis, whole(c->m, from), whole(c->m, parts[i]), 1);
     if (!c->m->failed && size_known(dim_of(x, axis), &n) && from != n)
-        refuse(c, "its parts do not make up axis %d of %s", axis, type_text(c->m->cx, &x->type));
+        refuse_node(c, "its parts do not make up axis %d of %s", axis, type_text(c->m->cx, &x->type));
 }
 
 static int64_t bounded(int64_t n, int64_t least, int64_t most) { return n < least ? least : n > most ? most : n; }
@@ -380,13 +380,13 @@ static Value *slice_axis(OnnxCall *c, Value *x, int axis, int64_t start, int64_t
     int64_t n, count;
     Context *cx = c->m->cx;
     if (step == 0) {
-        refuse(c, "a step is 0");
+        refuse_node(c, "a step is 0");
         return NULL;
     }
     if (!size_known(dim_of(x, axis), &n)) {
         bool to_end = end >= INT32_MAX;
         if (step != 1 || (!to_end && (start < 0) != (end < 0) && start != 0)) {
-            refuse(c, "this part of axis %d, whose size is known only when running, is not available in this version", axis);
+            refuse_node(c, "this part of axis %d, whose size is known only when running, is not available in this version", axis);
             return NULL;
         }
         Size from = start >= 0 ? whole(c->m, start) : size_plus(cx, dim_of(x, axis), whole(c->m, start));
@@ -422,23 +422,23 @@ void onnx_slice(OnnxCall *c)
         n_ends = ints_of(c, "ends", ends, RANK_MAX);
         n_axes = ints_of(c, "axes", axes, RANK_MAX);
     } else {
-        n = known_ints(c, input(c, 1), "the starts", starts, RANK_MAX);
-        n_ends = known_ints(c, input(c, 2), "the ends", ends, RANK_MAX);
-        if (input(c, 3) != NULL)
+        n = known_ints(c, input_of(c, 1), "the starts", starts, RANK_MAX);
+        n_ends = known_ints(c, input_of(c, 2), "the ends", ends, RANK_MAX);
+        if (input_of(c, 3) != NULL)
             n_axes = known_ints(c, c->in[3], "the axes", axes, RANK_MAX);
-        if (input(c, 4) != NULL)
+        if (input_of(c, 4) != NULL)
             n_steps = known_ints(c, c->in[4], "the steps", steps, RANK_MAX);
     }
     if (c->m->failed)
         return;
     if (n < 0 || n != n_ends || (n_axes >= 0 && n_axes != n) || (n_steps >= 0 && n_steps != n) || n > rank_of(x)) {
-        refuse(c, "its starts, ends, axes and steps do not have the same length");
+        refuse_node(c, "its starts, ends, axes and steps do not have the same length");
         return;
     }
     for (int i = 0; i < n && !c->m->failed; i++) {
         int axis = (int)axis_of(c, n_axes >= 0 ? axes[i] : i, rank_of(c->in[0]));
         if (seen[axis])
-            refuse(c, "axis %d is given twice", axis);
+            refuse_node(c, "axis %d is given twice", axis);
         seen[axis] = true;
         if (!c->m->failed)
             x = slice_axis(c, x, axis, starts[i], ends[i], n_steps >= 0 ? steps[i] : 1);
@@ -461,7 +461,7 @@ static Value *from_start(OnnxCall *c, Value *index, Size length)
         for (int64_t i = 0; i < tensor_count(t); i++) {
             int64_t at = tensor_get_whole(known, i);
             if (at < -n || at >= n) {
-                refuse(c, "the index %lld is outside of %lld", (long long)at, (long long)n);
+                refuse_node(c, "the index %lld is outside of %lld", (long long)at, (long long)n);
                 return NULL;
             }
             tensor_set_whole(t, i, at < 0 ? at + n : at);
@@ -494,7 +494,7 @@ void onnx_one_hot(OnnxCall *c)
     int rank = rank_of(index) + 1;
     axis = axis_of(c, axis, rank);
     if (rank > RANK_MAX || depth < 0 || depth > 1e9)
-        refuse(c, "its depth or number of axes is too large");
+        refuse_node(c, "its depth or number of axes is too large");
     if (c->m->failed)
         return;
     Size dims[RANK_MAX], along[RANK_MAX];
@@ -516,7 +516,7 @@ void onnx_trilu(OnnxCall *c)
 {
     double k = 0;
     bool upper = int_of(c, "upper", 1) != 0;
-    if (input(c, 1) != NULL && !known_number(c, c->in[1], "the diagonal", &k))
+    if (input_of(c, 1) != NULL && !known_number(c, c->in[1], "the diagonal", &k))
         return;
     OpCall call = call1(c->m, "triangular", c->in[0]);
     call_bool(&call, "upper", upper);
@@ -551,7 +551,7 @@ static Value *pad_axis(OnnxCall *c, Value *x, int axis, int64_t before, int64_t 
     if (before == 0 && after == 0)
         return x;
     if (!size_known(dim_of(x, axis), &n) || n + before + after > 1 << 26 || n + before + after < 0 || n == 0) {
-        refuse(c, "mode %s on axis %d of %s is not available in this version", mode, axis, type_text(c->m->cx, &x->type));
+        refuse_node(c, "mode %s on axis %d of %s is not available in this version", mode, axis, type_text(c->m->cx, &x->type));
         return NULL;
     }
     int64_t many = n + before + after, *index = NEW_ARRAY(c->m->cx->arena, int64_t, many + 1);
@@ -573,16 +573,16 @@ void onnx_pad(OnnxCall *c)
         n = ints_of(c, c->version < 2 ? "paddings" : "pads", pads, COUNT(pads));
         value = float_of(c, "value", 0);
     } else {
-        n = known_ints(c, input(c, 1), "the pads", pads, COUNT(pads));
-        if (input(c, 2) != NULL && !known_number(c, c->in[2], "the number to pad with", &value))
+        n = known_ints(c, input_of(c, 1), "the pads", pads, COUNT(pads));
+        if (input_of(c, 2) != NULL && !known_number(c, c->in[2], "the number to pad with", &value))
             return;
-        if (input(c, 3) != NULL)
+        if (input_of(c, 3) != NULL)
             n_axes = known_ints(c, c->in[3], "the axes", axes, RANK_MAX);
     }
     if (c->m->failed)
         return;
     if (n != 2 * (n_axes >= 0 ? n_axes : rank)) {
-        refuse(c, "it has %d pads for %d axes", n, n_axes >= 0 ? n_axes : rank);
+        refuse_node(c, "it has %d pads for %d axes", n, n_axes >= 0 ? n_axes : rank);
         return;
     }
     for (int i = 0; i < n / 2; i++) {
@@ -594,19 +594,19 @@ void onnx_pad(OnnxCall *c)
         return;
     bool is_constant = strcmp(mode, "constant") == 0, known = is_constant || strcmp(mode, "reflect") == 0 || strcmp(mode, "edge") == 0 || strcmp(mode, "wrap") == 0;
     if (!known) {
-        refuse(c, "mode %s is not known", mode);
+        refuse_node(c, "mode %s is not known", mode);
         return;
     }
     for (int i = 0; i < rank && x != NULL; i++) {       // negative: cut off
         int64_t before = all[i] < 0 ? -all[i] : 0, after = all[rank + i] < 0 ? -all[rank + i] : 0, size;
         if (before + after > 0 && !size_known(dim_of(x, i), &size)) {
-            refuse(c, "a negative pad of an axis whose size is known only when running is not available in this version");
+            refuse_node(c, "a negative pad of an axis whose size is known only when running is not available in this version");
             return;
         }
         if (before + after > 0)
             x = before + after <= size ? sliced(c->m, x, i, whole(c->m, before), whole(c->m, size - before - after), 1) : NULL;
         if (x == NULL) {
-            refuse(c, "more is cut off than there is");
+            refuse_node(c, "more is cut off than there is");
             return;
         }
         all[i] = all[i] < 0 ? 0 : all[i];
@@ -630,7 +630,7 @@ void onnx_depth_to_space(OnnxCall *c)
     const char *mode = word_of(c, "mode", "DCR");
     bool first = strcmp(mode, "DCR") == 0;
     if (rank_of(x) != 4 || block < 1 || !size_known(dim_of(x, 1), &channels) || channels % (block * block) != 0 || (!first && strcmp(mode, "CRD") != 0)) {
-        refuse(c, "%s cannot be turned so", type_text(c->m->cx, &x->type));
+        refuse_node(c, "%s cannot be turned so", type_text(c->m->cx, &x->type));
         return;
     }
     Size b = whole(c->m, block), rest = whole(c->m, channels / block / block), n = dim_of(x, 0), h = dim_of(x, 2), w = dim_of(x, 3);
@@ -648,7 +648,7 @@ void onnx_space_to_depth(OnnxCall *c)
     Size b = whole(c->m, block), h, w;
     if (rank_of(x) != 4 || block < 1 || (!first && strcmp(mode, "CRD") != 0) || (h = size_over(c->m->cx, dim_of(x, 2), b)) == NULL ||
         (w = size_over(c->m->cx, dim_of(x, 3), b)) == NULL) {
-        refuse(c, "%s cannot be turned so", type_text(c->m->cx, &x->type));
+        refuse_node(c, "%s cannot be turned so", type_text(c->m->cx, &x->type));
         return;
     }
     Size n = dim_of(x, 0), channels = dim_of(x, 1);
