@@ -230,8 +230,25 @@ static bool run_set(Checking *k, Set *set)
     return right;
 }
 
+// tolerance.txt beside the model: lines "atol 1e-6", "rtol 1e-3" count instead of the options.
+static void read_tolerance(Checking *k)
+{
+    const char *bytes, *why, *path = arena_printf(k->command->cx.arena, "%s/tolerance.txt", k->folder);
+    int length;
+    if (!exists(path) || !file_load(k->command, path, &bytes, &length, &why))
+        return;
+    for (const char *p = bytes; *p != 0; p += strcspn(p, "\n"), p += *p == '\n') {
+        double x;
+        if (sscanf(p, "atol %lf", &x) == 1)
+            k->atol = x;
+        if (sscanf(p, "rtol %lf", &x) == 1)
+            k->rtol = x;
+    }
+}
+
 static void run_case(Checking *k)
 {
+    read_tolerance(k);
     const char *why = NULL;
     Arena *arena = k->command->cx.arena;
     int sets = 0;

@@ -634,13 +634,25 @@ Model *onnx_read(Context *cx, const char *path, const char *bytes, size_t length
     return model;
 }
 
+static bool is_initializer(const Onnx__Graph *g, const char *name)
+{
+    for (size_t i = 0; i < g->n_initializer; i++)
+        if (g->initializer[i]->name != NULL && strcmp(g->initializer[i]->name, name) == 0)
+            return true;
+    return false;
+}
+
 int onnx_input_names(Arena *arena, const char *bytes, size_t length, const char ***names)
 {
     Wire wire;
     const Onnx__Model *file = (const Onnx__Model *)wire_unpack(arena, &onnx__model__descriptor, (const uint8_t *)bytes, length, &wire);
-    int n = file != NULL && file->graph != NULL ? (int)file->graph->n_input : 0;
-    *names = NEW_ARRAY(arena, const char *, n + 1);
-    for (int i = 0; i < n; i++)
-        (*names)[i] = file->graph->input[i]->name != NULL ? file->graph->input[i]->name : "";
+    int all = file != NULL && file->graph != NULL ? (int)file->graph->n_input : 0, n = 0;
+    *names = NEW_ARRAY(arena, const char *, all + 1);
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < all; i++) {
+            const char *name = file->graph->input[i]->name != NULL ? file->graph->input[i]->name : "";
+            if (is_initializer(file->graph, name) == (pass == 1))
+                (*names)[n++] = name;
+        }
     return n;
 }

@@ -113,6 +113,8 @@ int  known_ints(OnnxCall *c, Value *v, const char *what, int64_t *to, int room);
 bool known_number(OnnxCall *c, Value *v, const char *what, double *to);
 bool sizes_of(Import *m, Value *v, Size *to, int room, int *count);     // no report
 
+Value *conv_of(OnnxCall *c, Value *x, Value *weight, Value *bias);     // by the attributes of the node (ops_nn.c)
+
 #define ONNX_FUNCTION(name) void name(OnnxCall *c);
 #include "functions.def"
 #undef ONNX_FUNCTION

@@ -27,7 +27,7 @@ Model *onnx_read(Context *cx, const char *path, const char *bytes, size_t length
 Tensor *onnx_tensor_read(Arena *arena, const char *bytes, size_t length, const char **name, const char **why);
 void    onnx_tensor_write(Text *out, const Tensor *tensor, const char *name);
 
-// Names of the inputs, in the order of the file; 0 if it cannot be read.
+// Names of the inputs, in the order of the file, those that have a value in it last; 0 if it cannot be read.
 int onnx_input_names(Arena *arena, const char *bytes, size_t length, const char ***names);
 
 void onnx_list(Text *text);             // the operators that are known, with the opsets

@@ -136,7 +136,7 @@ void onnx_mod(OnnxCall *c)
 {
     Value *x = c->in[0], *y = c->in[1];
     bool fmod = int_of(c, "fmod", 0) != 0;
-    if (!fmod && type_is_float(x->type.dtype))
+    if (!fmod && type_is_float(x->type.dtype) && c->version < 28)
         refuse_node(c, "Mod of floats needs fmod = 1");
     else if (!fmod)
         c->out[0] = op2(c->m, "mod", x, y);

@@ -99,7 +99,7 @@ static bool weight_sizes(OnnxCall *c, Value *weight, int64_t *sizes)
     return true;
 }
 
-static Value *conv_of(OnnxCall *c, Value *x, Value *weight, Value *bias)
+Value *conv_of(OnnxCall *c, Value *x, Value *weight, Value *bias)
 {
     int64_t sizes[RANK_MAX];
     Walk w;
