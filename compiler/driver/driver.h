@@ -195,6 +195,7 @@ typedef struct Running {
     Model   *model;
     Ports    ports;
     float   *weights;                   // NULL: the net has no parameters
+    int      number;                    // of the library, where several are loaded
 } Running;
 
 ExitCode running_weights(Running *r);                   // the parameters get their places and values

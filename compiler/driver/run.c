@@ -83,7 +83,7 @@ static ExitCode compile_object(Running *r, int64_t batch, const char *library)
 
 ExitCode running_load(Running *r, int64_t batch, MlrtObject *object)
 {
-    const char *library = work_file(r->command, "model.so");
+    const char *library = work_file(r->command, arena_printf(r->command->cx.arena, "model-%d.so", r->number));
     if (library == NULL)
         return EXIT_INPUT;
     ExitCode code = compile_object(r, batch, library);

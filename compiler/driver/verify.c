@@ -39,7 +39,7 @@ typedef struct Case {
 typedef struct Set {                    // test_data_set_N
     const char *folder;
     OnnxFixed   input[INPUTS_ROOM];
-    int         n_inputs;
+    int         n_inputs, number;
 } Set;
 
 typedef struct Checking {
@@ -205,7 +205,7 @@ static bool compare(Checking *k, const Running *r, const Set *set, MlrtSlots *sl
 static bool run_set(Checking *k, Set *set)
 {
     Command *command = k->command;
-    Running r = {.command = command};
+    Running r = {.command = command, .number = set->number};
     MlrtSlots slots = {0};
     MlrtError error = {0};
     if (!read_set(k, set) || (r.model = import(k, set)) == NULL)
@@ -259,7 +259,7 @@ static void run_case(Checking *k)
     }
     k->n_names = onnx_input_names(arena, k->bytes, (size_t)k->length, &k->names);
     for (int i = 0; i < SETS_MAX; i++) {
-        Set set = {.folder = arena_printf(arena, "%s/test_data_set_%d", k->folder, i)};
+        Set set = {.folder = arena_printf(arena, "%s/test_data_set_%d", k->folder, i), .number = i};
         if (!exists(set.folder))
             continue;
         sets++;

@@ -183,6 +183,17 @@ Value *reshape_to(Import *m, Value *x, int rank, const Size *dims)
         shape.dim[i] = dims[i];
     if (x != NULL && shape_equal(&x->type.shape, &shape))
         return x;
+    const Tensor *known = x != NULL && x->kind == VALUE_CONST ? pointer_map_get(m->known, x) : NULL;
+    if (known != NULL) {                                // the same elements, as another constant
+        Tensor *t = NEW(m->cx->arena, Tensor);
+        int64_t count = 1;
+        *t = (Tensor){.dtype = known->dtype, .rank = rank, .data = known->data};
+        for (int i = 0; i < rank; i++)
+            if (!size_known(dims[i], &t->dim[i]) || !size_mul(count, t->dim[i], &count))
+                count = -1, i = rank;
+        if (count == tensor_count(known))
+            return constant(m, t);
+    }
     OpCall call = call1(m, "reshape", x);
     call_sizes(&call, "shape", rank, dims);
     return emit(m, &call);
