@@ -177,7 +177,7 @@ static void go_back(Grad *s, const Node *node)
         reached |= dy[i] != NULL;
         asked |= node->out[i]->id < s->values && s->wanted[node->out[i]->id];
     }
-    if (!reached || !asked)
+    if (!reached || !asked || !is_behind(s, node))      // what makes x itself hands nothing on
         return;
     if (node->op->once) {
         diag_report(s->cx->diag, node->place, MESSAGE_E0321, node->op->name, node->op->no_grad);

@@ -989,4 +989,6 @@ void check_filled(Net *net, const Ast *train)
         }
         report_unfilled(net, v, input);
     }
+    if (net->train->data == NULL && g->inputs.count > 0)
+        later(net, train, "training without data", "a data section that fills the inputs");
 }
