@@ -359,6 +359,10 @@ static void import_node(Import *m, const Onnx__Node *p)
     OnnxCall call = {.m = m, .p = p, .op = op->name, .detail = op->detail, .version = version_of(m, domain), .n_in = (int)p->n_input, .n_out = (int)p->n_output}, *c = &call;
     m->node = node_label(m, p);
     m->b.scope = p->name != NULL && *p->name ? p->name : p->n_output > 0 ? p->output[0] : "";
+    if (p->n_output == 0) {
+        refuse_node(c, "it has no outputs");
+        return;
+    }
     if (p->n_input > INPUTS_MAX || p->n_output > OUTPUTS_MAX) {
         refuse_node(c, "more than %d inputs or %d outputs are not available in this version", INPUTS_MAX, OUTPUTS_MAX);
         return;

@@ -18,7 +18,7 @@ void onnx_constant(OnnxCall *c)
 {
     const Onnx__Attribute *a;
     if ((a = attribute(c, "value")) != NULL && a->t != NULL) {
-        Tensor *t = import_tensor(c->m, a->t, c->n_out > 0 ? c->p->output[0] : "");
+        Tensor *t = import_tensor(c->m, a->t, c->p->output[0]);
         if (t == NULL)
             return;
         Item item = {.name = c->p->output[0], .tensor = t};
