@@ -46,8 +46,10 @@ static void print_update_section(Trainer *t)
     text_add(t->out, "static const MlrtStep update_steps[] = {\n");
     for (int i = 0; i < t->train->updates.count; i++)
         put_step(t, t->train, "train", t->train->updates.at[i]);
-    text_add(t->out, "    {update_%s, %d, \"optimizer\", \"%s\", 0, 0},\n};\n\n", t->recipe->optimizer->name,
-             sweep_parts(trainable_end(t->model)), t->recipe->optimizer->name);
+    for (int i = 0; i < t->update_steps.count; i++)
+        text_add(t->out, "    {%s, %d, \"optimizer\", \"%s\", 0, 0},\n", t->update_steps.at[i].name, t->update_steps.at[i].parts,
+                 t->update_steps.at[i].name + strlen("update_"));
+    text_add(t->out, "};\n\n");
 }
 
 static void print_params(Trainer *t)
@@ -277,15 +279,50 @@ static void print_schedule(Trainer *t)
     text_add(t->out, t->recipe->schedule.count > 0 ? "};\n" : "    {0}\n};\n");
 }
 
-static void print_hyper_tables(Trainer *t)
+static void put_hypers(Trainer *t, const char *name, const OptimizerDef *def)
 {
-    const OptimizerDef *def = t->recipe->optimizer;
     const char *names[10];
     for (int i = 0; i < def->n_args; i++)
         names[i] = def->arg[i].name;
-    put_strings(t->out, "hypers", names, def->n_args);
+    put_strings(t->out, name, names, def->n_args);
+}
+
+static bool has_own_optimizers(const Recipe *recipe)
+{
+    bool any = false;
+    for (int g = 0; g < recipe->groups.count; g++)
+        any = any || recipe->groups.at[g].own != NULL;
+    return any;
+}
+
+// Of each group; an empty row where it is the recipe's.
+static void print_own_optimizers(Trainer *t)
+{
+    const Recipe *r = t->recipe;
+    if (!has_own_optimizers(r))
+        return;
+    for (int g = 0; g < r->groups.count; g++)
+        if (r->groups.at[g].own != NULL)
+            put_hypers(t, arena_printf(t->cx->arena, "hypers_%d", g), r->groups.at[g].own);
+    text_add(t->out, "static const MlrtOptimizer own[] = {\n");
+    for (int g = 0; g < r->groups.count; g++) {
+        const OptimizerDef *own = r->groups.at[g].own;
+        if (own != NULL)
+            text_add(t->out, "    {\"%s\", %d, hypers_%d},\n", own->name, own->n_args, g);
+        else
+            text_add(t->out, "    {0},\n");
+    }
+    text_add(t->out, "};\n");
+}
+
+static void print_hyper_tables(Trainer *t)
+{
+    const OptimizerDef *def = t->recipe->optimizer;
+    put_hypers(t, "hypers", def);
+    print_own_optimizers(t);
     text_add(t->out, "static const double groups[][MLRT_HYPERS] = {\n");
     for (int g = 0; g == 0 || g < t->recipe->groups.count; g++) {
+        def = group_optimizer(t->recipe, g);
         for (int i = 0; i < def->n_args; i++) {
             text_add(t->out, i > 0 ? ", " : "    {");
             put_double(t->out, t->recipe->groups.count > 0 ? t->recipe->groups.at[g].arg[i] : def->arg[i].initial);
@@ -328,6 +365,10 @@ static void print_recipe(Trainer *t)
     text_add(out, "    .steps = %lld,\n    .optimizer = \"%s\",\n", (long long)r->steps, r->optimizer->name);
     text_add(out, "    .n_hyper = %d, .hyper = hypers,\n", r->optimizer->n_args);
     text_add(out, "    .n_groups = %d, .group = groups[0],\n", r->groups.count > 0 ? r->groups.count : 1);
+    if (has_own_optimizers(r))
+        text_add(out, "    .own = own,\n");
+    if (r->ema > 0)
+        field_double(out, "ema", r->ema);
     text_add(out, "    .n_schedule = %d, .schedule = schedule,\n    .clip = %d,\n", r->schedule.count, (int)r->clip);
     field_double(out, "clip_at", r->clip_at);
     field_text(out, "keep_by", r->keep_by);
@@ -364,8 +405,9 @@ static const char *fingerprint(const Trainer *t)
         hash = hash_text(hash, type_text(t->cx, &param->type));
         hash = hash_text(hash, param->trainable ? "trained" : "fixed");
     }
-    for (int i = 0; i < t->recipe->optimizer->n_states; i++)
-        hash = hash_text(hash, t->recipe->optimizer->state[i]);
+    const char *states[OPTIMIZER_STATES];
+    for (int i = 0, count = optimizer_states(t->recipe, states); i < count; i++)
+        hash = hash_text(hash, states[i]);
     return arena_printf(t->cx->arena, "%016llx", (unsigned long long)hash);
 }
 
@@ -418,7 +460,8 @@ static void print_model(Trainer *t)
     text_add(out, "    .param_count = %lld, .trainable_count = %lld,\n", (long long)params_end(t->model, false),
              (long long)trainable_end(t->model));
     text_add(out, "    .n_params = %d, .param = params,\n", t->model->params.count);
-    text_add(out, "    .n_states = %d, .state = states,\n", t->recipe->optimizer->n_states);
+    const char *states[OPTIMIZER_STATES];
+    text_add(out, "    .n_states = %d, .state = states,\n", optimizer_states(t->recipe, states));
     text_add(out, "    .n_inputs = %d, .n_targets = %d, .input = inputs,\n", train->inputs.count - train->n_targets,
              train->n_targets);
     text_add(out, "    .n_train_outputs = %d, .n_outputs = %d,\n", 1 + train->auxiliary.count,
@@ -429,9 +472,9 @@ static void print_model(Trainer *t)
     text_add(out, "    .map_sample = %s,\n", t->data != NULL ? "map_sample" : "NULL");
     text_add(out, "    .arena_bytes = %lld, .scratch_bytes = %lld,\n",
              (long long)most(t->train->arena_bytes, t->eval->arena_bytes),
-             (long long)most(t->train->scratch_bytes, t->eval->scratch_bytes));
+             (long long)most(most(t->train->scratch_bytes, t->eval->scratch_bytes), 4 * update_scratch(t->model)));
     text_add(out, "    .train = {train_steps, %d},\n", t->train->steps.count + t->train_copies);
-    text_add(out, "    .update = {update_steps, %d},\n", t->train->updates.count + 1);
+    text_add(out, "    .update = {update_steps, %d},\n", t->train->updates.count + t->update_steps.count);
     text_add(out, "    .eval = {eval_steps, %d},\n", t->eval->steps.count + t->eval_copies);
     text_add(out, "    .recipe = &recipe,\n};\n\n");
 }
@@ -446,8 +489,8 @@ void print_tables(Trainer *t)
     print_ports(t);
     print_metrics(t);
     print_fields(t);
-    const OptimizerDef *def = t->recipe->optimizer;
-    put_strings(t->out, "states", def->state, def->n_states);
+    const char *states[OPTIMIZER_STATES];
+    put_strings(t->out, "states", states, optimizer_states(t->recipe, states));
     text_add(t->out, "\n");
     print_recipe(t);
     print_model(t);

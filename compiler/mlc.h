@@ -423,6 +423,7 @@ typedef struct OptimizerDef {
     int n_args;    RecipeArg arg[10];
     int n_states;  const char *state[3];
     const char *scalars, *formula;
+    const char *tensor, *apply;         // "": the formula moves the parameters; else it makes g, see recipe.def
 } OptimizerDef;
 typedef struct ScheduleDef { const char *name, *brief; int n_args; RecipeArg arg[4]; ScheduleLength length; } ScheduleDef;
 typedef struct InitialiserDef { const char *name, *brief; int n_args; RecipeArg arg[3]; } InitialiserDef;
@@ -504,6 +505,7 @@ typedef struct Recipe {
     const char   *stratified_by;
     LIST(Field)   fields;
     Graph    *data;                     // fields -> inputs and targets, one sample; outputs are named as what they fill
+    double    ema;                      // decay of the average of the weights; 0: none
     // What follows is read, checked and kept, but not carried out: Model.later names it.
     Graph    *augment;                  // the mapping of the data in training; NULL: no different
     Value    *grouped_by;
@@ -513,7 +515,6 @@ typedef struct Recipe {
     bool      whole;                    // batch = whole: the arrays are one sample
     int64_t   micro_batch;              // 0: batch
     DType     precision;                // TYPE_NONE: f32
-    double    ema;                      // 0: none
     Quantize  quantize;
     LIST(Param *)     recompute;        // the layers that own these compute their activations again
     const char *sampler, *sampler_by;   // balanced, weighted; an input or target

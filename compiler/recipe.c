@@ -17,12 +17,17 @@
 static const OptimizerDef optimizers[] = {
 #define OPTIMIZER(id, about, arguments, kept, scalar, text)                                                            \
     {.name = #id, .brief = about, .n_args = N_##arguments, .arg = arguments, .n_states = N_##kept, .state = kept,      \
-     .scalars = scalar, .formula = text},
+     .scalars = scalar, .formula = text, .tensor = "", .apply = ""},
+#define TENSOR_OPTIMIZER(id, about, arguments, kept, scalar, text, of_tensor, move)                                    \
+    {.name = #id, .brief = about, .n_args = N_##arguments, .arg = arguments, .n_states = N_##kept, .state = kept,      \
+     .scalars = scalar, .formula = text, .tensor = of_tensor, .apply = move},
 #include "recipe.def"
 #undef OPTIMIZER
+#undef TENSOR_OPTIMIZER
 };
 #undef SCHEDULE
 #define OPTIMIZER(...)
+#define TENSOR_OPTIMIZER(...)
 static const ScheduleDef schedules[] = {
 #define SCHEDULE(id, about, arguments, how_long) \
     {.name = #id, .brief = about, .n_args = N_##arguments, .arg = arguments, .length = how_long},

@@ -62,7 +62,7 @@ static bool fill_tensors(Saved *saved, const MlrtEngine *e, bool optimizer)
     if (!saved->tensor || !saved->names)
         return false;
     for (int i = 0; i < m->n_params; i++)
-        saved->tensor[saved->tensors++] = tensor_of(&m->param[i], m->param[i].path, e->param + m->param[i].offset);
+        saved->tensor[saved->tensors++] = tensor_of(&m->param[i], m->param[i].path, (optimizer ? e->param : e->shown) + m->param[i].offset);
     char *name = saved->names;
     for (size_t s = 0; s < states; s++)
         for (int i = 0; i < m->n_params; i++) {
@@ -161,7 +161,7 @@ static MlrtStatus save(const char *path, const MlrtSaved *what, bool optimizer, 
     MlrtStatus status = MLRT_OK;
     const MlrtEngine *e = what->engine;
     int64_t states = optimizer ? e->model->n_states * e->model->trainable_count : 0;
-    if (!mlrt_all_finite(e->param, e->model->param_count) || !mlrt_all_finite(e->state, states))
+    if (!mlrt_all_finite(e->param, e->model->param_count) || !mlrt_all_finite(e->shown, e->model->param_count) || !mlrt_all_finite(e->state, states))
         return mlrt_fail(error, MLRT_DIVERGED, "%s: not written, the weights are not finite any more", path);
     if (!fill_tensors(&saved, e, optimizer) || !fill_metadata(&saved, what))
         status = mlrt_fail_memory(error, sizeof saved, path);
@@ -332,6 +332,20 @@ static MlrtStatus load_states(const MlrtTensors *file, MlrtEngine *e, char *name
                                  "(begin with it: --weights)", file->file.path, name);
             status = load_tensor(file->file.path, tensor, param, e->state + s * m->trainable_count + param->offset, error);
         }
+    return status;
+}
+
+MlrtStatus mlrt_checkpoint_average(const MlrtTensors *file, MlrtEngine *e, MlrtError *error)
+{
+    const MlrtModel *m = e->model;
+    char name[MLRT_LIMIT_NAME + 64];
+    MlrtStatus status = MLRT_OK;
+    for (int i = 0; i < m->n_params && m->recipe->ema > 0 && status == MLRT_OK; i++) {
+        snprintf(name, sizeof name, "optimizer.average.%.1000s", m->param[i].path);
+        const MlrtTensor *tensor = m->param[i].trainable ? mlrt_safetensors_find(file, name) : NULL;
+        if (tensor)
+            status = load_tensor(file->file.path, tensor, &m->param[i], e->param + m->param[i].offset, error);
+    }
     return status;
 }
 

@@ -33,6 +33,9 @@ MlrtStatus mlrt_checkpoint_save(const char *path, const MlrtSaved *what, MlrtErr
 // put into *prefix (up to 63 bytes; "" if there is none). The first difference is named.
 MlrtStatus mlrt_weights_load(const MlrtTensors *file, MlrtEngine *engine, char prefix[64], MlrtError *error);
 
+// If the file is a checkpoint with an average of the weights, and the recipe has one: that in the place of the weights.
+MlrtStatus mlrt_checkpoint_average(const MlrtTensors *file, MlrtEngine *engine, MlrtError *error);
+
 // Every name that is missing or not the model's, and every shape that differs, a line each, as far as `most` lines go.
 void mlrt_weights_differences(FILE *out, const MlrtTensors *file, const MlrtModel *model, int most);
 

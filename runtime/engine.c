@@ -54,6 +54,7 @@ static void lay_out(MlrtEngine *e, Layout *l, char **arena, char **scratch)
     e->param = take(l, m->param_count, sizeof(float));
     e->grad = take(l, m->trainable_count, sizeof(float));
     e->state = take(l, m->trainable_count * m->n_states, sizeof(float));
+    e->mean = take(l, m->recipe->ema > 0 ? m->param_count : 0, sizeof(float));
     *arena = take(l, 1, m->arena_bytes);
     *scratch = take(l, mlrt_pool_threads(e->pool), (m->scratch_bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1));
     take_ports(l, e->in, m->input, m->n_inputs + m->n_targets, batch);
@@ -97,6 +98,7 @@ MlrtStatus mlrt_engine_open(MlrtEngine *e, const MlrtModel *model, MlrtPool *poo
     size_t own = (model->scratch_bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
     for (int w = 0; w < mlrt_pool_threads(pool); w++)
         fill_worker(e, &e->worker[w], arena, scratch + (size_t)w * own);
+    e->shown = e->param;
     return MLRT_OK;
 }
 
@@ -128,11 +130,12 @@ static void run_section(MlrtEngine *e, const MlrtSection *section)
         run_step(e, &section->step[i]);
 }
 
-static void prepare(MlrtEngine *e, char *const *out, int64_t rows, uint64_t seed, uint64_t step)
+static void prepare(MlrtEngine *e, const float *param, char *const *out, int64_t rows, uint64_t seed, uint64_t step)
 {
     for (int w = 0; w < mlrt_pool_threads(e->pool); w++) {
         MlrtRun *run = &e->worker[w];
         memcpy(run->out, out, sizeof run->out);
+        run->param = (char *)(uintptr_t)param;
         run->size[0] = rows;
         run->seed = seed;
         run->step = step;
@@ -176,15 +179,38 @@ static double read_value(const MlrtPort *port, const char *at, int64_t i)
 
 double mlrt_engine_train(MlrtEngine *e, int64_t rows, uint64_t seed, uint64_t step)
 {
-    prepare(e, e->train_out, rows, seed, step);
+    prepare(e, e->param, e->train_out, rows, seed, step);
     run_section(e, &e->model->train);
     return read_value(&e->model->train_output[0], e->train_out[0], 0);
 }
 
 void mlrt_engine_eval(MlrtEngine *e, int64_t rows, uint64_t seed)
 {
-    prepare(e, e->eval_out, rows, seed, 0);
+    prepare(e, e->shown, e->eval_out, rows, seed, 0);
     run_section(e, &e->model->eval);
+}
+
+// --- the average of the weights ----------------------------------------------------------------------------------------
+
+// The state of this name, or -1.
+static int state_find(const MlrtModel *model, const char *name)
+{
+    int s = 0;
+    while (s < model->n_states && strcmp(model->state[s], name) != 0)
+        s++;
+    return s < model->n_states ? s : -1;
+}
+
+void mlrt_engine_show(MlrtEngine *e, bool average)
+{
+    const MlrtModel *m = e->model;
+    int s = m->recipe->ema > 0 && average ? state_find(m, "average") : -1;
+    e->shown = e->param;
+    if (s < 0)
+        return;
+    memcpy(e->mean, e->param, (size_t)m->param_count * sizeof *e->mean);        // buffers and what is frozen are as they are
+    memcpy(e->mean, e->state + s * m->trainable_count, (size_t)m->trainable_count * sizeof *e->mean);
+    e->shown = e->mean;
 }
 
 // --- gradients ---------------------------------------------------------------------------------------------------------
@@ -289,6 +315,7 @@ bool mlrt_engine_update(MlrtEngine *e, const MlrtRecipe *recipe, double factor)
         memcpy(e->hyper + g * MLRT_HYPERS, recipe->group + g * MLRT_HYPERS, MLRT_HYPERS * sizeof(double));
         e->hyper[g * MLRT_HYPERS] *= factor;
     }
+    e->hyper[MLRT_EMA] = recipe->ema;
     if (!update_buffers(e))
         return false;
     for (int i = 0; i < update->count; i++)

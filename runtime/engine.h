@@ -11,6 +11,8 @@ typedef struct MlrtEngine {
     char             *block;            // the one allocation that everything below lies in
     size_t            bytes;
     float            *param, *grad, *state;
+    float            *mean;             // parameters with the average of the weights in their place, if the recipe has one
+    const float      *shown;            // what is evaluated and saved as weights: param or mean
     char             *in[MLRT_PORTS];
     char             *train_out[MLRT_PORTS], *eval_out[MLRT_PORTS];
     float            *kept;             // what the buffers were before an update
@@ -31,6 +33,9 @@ double mlrt_engine_train(MlrtEngine *engine, int64_t rows, uint64_t seed, uint64
 
 // Clips (recipe->clip) and returns the norm of the gradients before; not finite if one of them is not.
 double mlrt_engine_clip(MlrtEngine *engine, const MlrtRecipe *recipe);
+
+// What evaluation and weights files take from now on: the average of the weights, where there is one, or the weights.
+void mlrt_engine_show(MlrtEngine *engine, bool average);
 
 // One update with the numbers of the recipe and the learning rates times `factor`. False, and nothing is changed, if a buffer
 // would get a value that is not finite: batch norm keeps statistics that neither loss nor gradients may show.

@@ -265,6 +265,7 @@ static MlrtStatus evaluate(Loop *l)
     bool is_best = false;
     const MlrtPart *part = part_to_score(s);
     double train_loss = s->state.loss_rows ? s->state.loss_sum / (double)s->state.loss_rows : NAN;
+    mlrt_engine_show(&s->engine, s->state.step > 0);
     if (part)
         mlrt_engine_score(&s->engine, &s->data, part, s->settings.recipe.batch, (uint64_t)s->state.seed, &scores);
     note_time(l);
@@ -486,6 +487,7 @@ static MlrtStatus load_best(MlrtSession *s, MlrtError *error)
         return status;
     status = mlrt_weights_load(&best, &s->engine, prefix, error);
     mlrt_safetensors_close(&best);
+    mlrt_engine_show(&s->engine, false);
     return status;
 }
 
@@ -528,6 +530,7 @@ static MlrtStatus finish(Loop *l)
     s->state.ended = 1;
     status = save_last(l);
     mlrt_weights_digest(&s->engine, last_digest);
+    mlrt_engine_show(&s->engine, true);
     MlrtSaved what = saved_of(s);
     if (status == MLRT_OK && s->options.save.given)
         status = mlrt_weights_save(s->options.save.text, &what, l->error);

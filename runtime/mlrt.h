@@ -12,7 +12,8 @@
 
 #include "error.h"
 
-enum { MLRT_ABI = 1, MLRT_RANK = 8, MLRT_PORTS = 16, MLRT_SIZES = 16, MLRT_HYPERS = 16 };
+enum { MLRT_ABI = 2, MLRT_RANK = 8, MLRT_PORTS = 16, MLRT_SIZES = 16, MLRT_HYPERS = 16 };
+enum { MLRT_EMA = MLRT_HYPERS - 1 };    // hyper[MLRT_EMA] of group 0: the decay of the average of the weights
 
 // --- Running steps -------------------------------------------------------------------------------------------------------
 
@@ -92,12 +93,16 @@ typedef struct MlrtSchedule {           // one link of a chain a then b then c
     bool   share[4];                    // the argument is a share of the learning rate (10%), not a value
 } MlrtSchedule;
 
+typedef struct MlrtOptimizer { const char *name; int n_hyper; const char *const *hyper; } MlrtOptimizer;
+
 typedef struct MlrtRecipe {
     int64_t batch;                      // rows a step; the memory is planned for it
     double  epochs;  int64_t steps;     // one is 0
     const char *optimizer;
     int     n_hyper;  const char *const *hyper;         // "lr", "beta1", …; lr is always hyper[0]
     int     n_groups; const double *group;              // group g: group[g * MLRT_HYPERS + k]
+    const MlrtOptimizer *own;           // of each group, name NULL: as group 0; NULL: all are
+    double  ema;                        // decay of the average of the weights, the state "average"; 0: none
     int     n_schedule; const MlrtSchedule *schedule;
     int     clip;  double clip_at;                      // 0 none, 1 by norm, 2 by value
     const char *keep_by;  int keep_better;  int keep_last;      // "loss" or a metric; NULL: loss on valid, else on train

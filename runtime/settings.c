@@ -26,6 +26,8 @@ static const char *const compiled_keys[] = {
 #undef COMPILED
 };
 
+enum { LINK_SETTINGS = 6 };             // of a link of the schedule at most
+
 enum { FIXED = sizeof fixed_rows / sizeof *fixed_rows, COMPILED = sizeof compiled_keys / sizeof *compiled_keys };
 
 static const struct UnitRow { const char *word; int unit; double factor; } unit_rows[] = {
@@ -257,17 +259,27 @@ static void add_fixed(MlrtSettings *s)
     }
 }
 
+// The optimiser of a group that has one of its own, or NULL.
+static const MlrtOptimizer *own_optimizer(const MlrtRecipe *recipe, int group)
+{
+    return recipe->own && recipe->own[group].name ? &recipe->own[group] : NULL;
+}
+
 static void add_hypers(MlrtSettings *s)
 {
-    for (int g = 0; g < s->recipe.n_groups; g++)
-        for (int k = 0; k < s->recipe.n_hyper; k++) {
+    for (int g = 0; g < s->recipe.n_groups; g++) {
+        const MlrtOptimizer *own = own_optimizer(&s->recipe, g);
+        for (int k = 0; k < (own ? own->n_hyper : s->recipe.n_hyper); k++) {
             MlrtSetting *setting = add(s, MLRT_SET_REAL, &s->group[g * MLRT_HYPERS + k]);
-            const char *name = s->recipe.hyper[k];
+            const char *name = own ? own->hyper[k] : s->recipe.hyper[k];
             if (g == 0)
                 snprintf(setting->key, sizeof setting->key, "optimizer.%s", name);
             else
                 snprintf(setting->key, sizeof setting->key, "optimizer.groups.%d.%s", g - 1, name);
         }
+    }
+    if (s->model->recipe->ema > 0)      // else there is no average in the program
+        snprintf(add(s, MLRT_SET_REAL, &s->recipe.ema)->key, sizeof s->setting->key, "ema");
 }
 
 static const struct ArgRow { const char *link, *argument; bool target; } arg_rows[] = {
@@ -357,12 +369,14 @@ static MlrtStatus fail_key(MlrtSettings *s, const char *text, size_t length, Mlr
                      near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
-// A new number of the optimiser reaches the groups: values that were the same follow, learning rates keep their ratio.
+// A new number of the optimiser reaches the groups that it moves: values that were the same follow, learning rates keep their ratio.
 static void follow_base(MlrtSettings *s, const MlrtSetting *setting, double before)
 {
     ptrdiff_t k = (double *)setting->place - s->group;
     for (int g = 1; g < s->recipe.n_groups; g++) {
         double *value = &s->group[g * MLRT_HYPERS + k];
+        if (own_optimizer(&s->recipe, g))
+            continue;
         if (k == 0 && before > 0)
             *value *= s->group[0] / before;
         else if (*value == before)
@@ -445,6 +459,8 @@ static MlrtStatus check(const MlrtSettings *s, MlrtError *error)
                          recipe->batch, compiled, s->model->path, recipe->batch);
     if (!(recipe->epochs > 0) && recipe->steps <= 0)
         return mlrt_fail(error, MLRT_BAD_USAGE, "neither epochs nor steps say how long to train");
+    if (!(recipe->ema < 1))
+        return mlrt_fail(error, MLRT_BAD_USAGE, "ema takes a decay from 0 to below 1, not %g", recipe->ema);
     const char *fault = mlrt_schedule_fault(recipe->schedule, recipe->n_schedule);
     return fault ? mlrt_fail(error, MLRT_BAD_USAGE, "schedule: %s", fault) : MLRT_OK;
 }
@@ -500,7 +516,7 @@ static bool copy_recipe(MlrtSettings *s, const MlrtRecipe *from)
 {
     s->recipe = *from;
     size_t groups = (size_t)from->n_groups * MLRT_HYPERS, links = (size_t)from->n_schedule;
-    size_t rows = FIXED + (size_t)from->n_groups * (size_t)from->n_hyper + 2 * links + (size_t)count_texts(from);
+    size_t rows = FIXED + 1 + groups + LINK_SETTINGS * links + (size_t)count_texts(from);
     s->setting = mlrt_alloc_array(rows, sizeof *s->setting);
     if (!s->setting || !copy_array(from->group, groups, sizeof *s->group, &s->group) ||
         !copy_array(from->schedule, links, sizeof *s->schedule, &s->schedule) || !copy_sources(s, from))

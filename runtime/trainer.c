@@ -103,6 +103,8 @@ MlrtStatus mlrt_take_weights(MlrtSession *s, const MlrtTensors *file, MlrtError 
 {
     char prefix[64];
     MlrtStatus status = mlrt_weights_load(file, &s->engine, prefix, error);
+    if (status == MLRT_OK && !is_training(&s->options))
+        status = mlrt_checkpoint_average(file, &s->engine, error);
     if (status == MLRT_OK && prefix[0])
         mlrt_say(&s->progress, s->argv[0], "note", "%s: the prefix '%s' of its names is left out", file->file.path, prefix);
     if (status == MLRT_OK && is_training(&s->options) && !s->options.quiet.given)

@@ -287,7 +287,6 @@ static void optimizer_for(Net *net, Scope *scope, Ast *value, Ast *s)
     LIST_ADD(net->arena, r->groups, base);
     for (int i = 0; i < n; i++)
         params[i]->group = r->groups.count - 1;
-    later(net, s, "an optimizer for some of the parameters", "lines in braces: lr = 0.1 * lr for @encoder.*");
 }
 
 static void late_optimizer(Net *net, Scope *scope, Ast *value, Ast *s)
@@ -548,8 +547,6 @@ static void set_ema(Net *net, Scope *scope, Ast *value, Ast *s)
         return;
     }
     r->ema = v.number.real;
-    if (r->ema > 0)
-        later(net, value, "`ema`", "leave the line out");
 }
 
 // A list of selectors, or one: parameters are known at the end of the section.
@@ -1083,6 +1080,18 @@ static void run_settings(Net *net, Scope *scope)
     }
 }
 
+// What moves matrices moves nothing else.
+static void check_matrix(Net *net, const Param *param, const Ast *train)
+{
+    const Recipe *r = recipe(net);
+    const OptimizerDef *own = param->group < r->groups.count ? r->groups.at[param->group].own : NULL, *def = own != NULL ? own : r->optimizer;
+    if (!param->trainable || param->type.shape.rank >= 2 || strcmp(def->tensor, "orthogonal") != 0)
+        return;
+    diag_report(net->cx->diag, train->place, MESSAGE_E0311, def->name, "for matrices, parameters of two axes or more",
+                arena_printf(net->arena, "%s: %s", param->path, type_text(net->cx, &param->type)));
+    diag_help(net->cx->diag, "an optimizer for all, then `optimizer = %s(…) for @*.weight`", def->name);
+}
+
 static void check_recipe(Net *net, const Ast *train)
 {
     Diag *diag = net->cx->diag;
@@ -1097,6 +1106,8 @@ static void check_recipe(Net *net, const Ast *train)
         diag_report(diag, train->place, MESSAGE_E0506, "epochs or steps");
     if (r->optimizer == NULL && r->updates.count == 0)
         diag_report(diag, train->place, MESSAGE_E0506, "optimizer");
+    for (int i = 0; i < net->model->params.count && r->optimizer != NULL; i++)
+        check_matrix(net, net->model->params.at[i], train);
     for (int i = 0; i < r->updates.count; i++)
         if (r->updates.at[i].optimizer == NULL)
             diag_report(diag, train->place, MESSAGE_E0506, arena_printf(net->arena, "optimizer in update %s", r->updates.at[i].name));

@@ -192,6 +192,32 @@ compile several
 expect 0 'best weights' ./several-train --quiet --run several
 awk '$1 == "train" && $4 > 0.97 && $5 < 0.01 { good = 1 } END { exit !good }' out.txt || fail "two inputs and targets: $(cat out.txt)"
 
+# --- two optimizers and an average: it is what is evaluated and kept, and a stop in the middle does not show -------------
+cat >mean.net <<'END'
+net mean
+input image: f32[N, 64]
+output logits = dense(relu(dense(image, 16) @fc1), 10) @fc2
+train {
+    target label: i32[N]
+    loss = cross_entropy(logits, label)
+    data csv("rows.csv") { image = columns(0..63) / 16; label = column(64); split train = 80%, valid = 20% }
+    batch = 32
+    epochs = 8
+    optimizer = adamw(lr = 1e-2) { weight_decay = 0 for biases }
+    optimizer = muon(lr = 2e-2) for @*.weight
+    ema = 0.9
+}
+END
+compile mean
+expect 0 'best weights' ./mean-train --quiet --run mean --save saved.st
+digest=$(sed -n 's/^  best weights .*digest //p' out.txt)
+expect 0 "weights digest $digest" ./mean-train --eval --weights mean/weights/last.safetensors
+expect 0 "weights digest $digest" ./mean-train --eval --weights saved.st
+expect 0 'best weights' ./mean-train --quiet --run stopped --epochs 3
+expect 0 "digest $digest" ./mean-train --quiet --resume stopped --epochs 8
+expect 2 'ema takes a decay' ./mean-train --set ema=1
+expect 2 "did you mean 'optimizer.groups.1.ns_steps'" ./mean-train --set optimizer.groups.1.ns_step=3
+
 # --- checkpoints ---------------------------------------------------------------------------------------------------------
 expect 0 'best weights' ./table-train --quiet --run mine
 cp mine/weights/last.safetensors kept.st

@@ -3,6 +3,7 @@
 
 #include "../../kernels/c/conv2d.h"
 #include "../../kernels/c/math.h"
+#include "../../kernels/c/orthogonal.h"
 #include "../../kernels/c/pool.h"
 #include "../../kernels/c/random.h"
 #include "../../kernels/c/reduce.h"
