@@ -261,8 +261,24 @@ static void print_sources(Trainer *t)
     text_add(t->out, t->recipe->splits.count > 0 ? "};\n" : "    {0}\n};\n");
 }
 
+// The moments of a link, as a table of their own.
+static void print_moments(Trainer *t, int i)
+{
+    const ScheduleStep *step = &t->recipe->schedule.at[i];
+    if (step->at.count == 0)
+        return;
+    text_add(t->out, "static const MlrtDuration schedule_%d_at[] = {", i);
+    for (int k = 0; k < step->at.count; k++) {
+        text_add(t->out, k > 0 ? ", " : "");
+        put_duration(t->out, step->at.at[k]);
+    }
+    text_add(t->out, "};\n");
+}
+
 static void print_schedule(Trainer *t)
 {
+    for (int i = 0; i < t->recipe->schedule.count; i++)
+        print_moments(t, i);
     text_add(t->out, "static const MlrtSchedule schedule[] = {\n");
     for (int i = 0; i < t->recipe->schedule.count; i++) {
         const ScheduleStep *step = &t->recipe->schedule.at[i];
@@ -274,7 +290,9 @@ static void print_schedule(Trainer *t)
         }
         for (int k = 0; k < 4; k++)
             text_add(t->out, "%s%s", k > 0 ? ", " : "}, {", step->share[k] ? "true" : "false");
-        text_add(t->out, "}},\n");
+        text_add(t->out, step->at.count > 0 ? "}, %d, schedule_%d_at, " : "}, %d, NULL, ", step->at.count, i);
+        put_string(t->out, step->by);
+        text_add(t->out, ", %d},\n", step->better);
     }
     text_add(t->out, t->recipe->schedule.count > 0 ? "};\n" : "    {0}\n};\n");
 }

@@ -417,7 +417,7 @@ typedef struct Duration { double amount; Unit unit; } Duration;
 
 // recipe.def: rows OPTIMIZER, SCHEDULE, INITIALISER: names, arguments with defaults, formulas (recipe.c).
 typedef struct RecipeArg { const char *name; double initial; bool needed; } RecipeArg;
-typedef enum ScheduleLength { LENGTH_OPTIONAL, LENGTH_FIRST, LENGTH_OVER, LENGTH_EVERY } ScheduleLength;
+typedef enum ScheduleLength { LENGTH_OPTIONAL, LENGTH_FIRST, LENGTH_OVER, LENGTH_EVERY, LENGTH_PER, LENGTH_AT, LENGTH_BY } ScheduleLength;
 typedef struct OptimizerDef {
     const char *name, *brief;
     int n_args;    RecipeArg arg[10];
@@ -438,7 +438,15 @@ typedef struct OptimizerGroup {
     double arg[10];                     // group 0 is the optimiser itself
     const OptimizerDef *own;            // another optimiser for this group; NULL: the recipe's
 } OptimizerGroup;
-typedef struct ScheduleStep { const ScheduleDef *def; Duration length; double arg[4]; bool share[4]; } ScheduleStep;  // share: of the learning rate
+typedef struct ScheduleStep {
+    const ScheduleDef *def;
+    Duration    length;
+    double      arg[4];
+    bool        share[4];               // it is a share of the learning rate
+    LIST(Duration) at;                  // multistep: from the begin of the step, ascending
+    const char *by;  int better;        // plateau: a metric or "loss"; +1 higher, -1 lower
+    DiagPlace   place;
+} ScheduleStep;
 typedef struct Schedule { const char *name; LIST(ScheduleStep) steps; } Schedule;
 
 typedef enum FieldHow { FIELD_COLUMNS, FIELD_STRINGS, FIELD_ARRAY } FieldHow;

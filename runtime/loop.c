@@ -205,10 +205,31 @@ static double value_by(const MlrtSession *s, const char *name, double train_loss
 static const MlrtPart *part_to_score(const MlrtSession *s)
 {
     const MlrtRecipe *r = &s->settings.recipe;
-    bool metric = !is_loss(r->keep_by) || (r->stop_after.unit != MLRT_NONE && !is_loss(r->stop_by));
+    const MlrtSchedule *last = r->n_schedule > 0 ? &r->schedule[r->n_schedule - 1] : NULL;
+    bool metric = !is_loss(r->keep_by) || (last && last->by && !is_loss(last->by)) || (r->stop_after.unit != MLRT_NONE && !is_loss(r->stop_by));
     if (s->data.part[MLRT_VALID].rows > 0)
         return &s->data.part[MLRT_VALID];
     return metric ? &s->data.part[MLRT_TRAIN] : NULL;
+}
+
+// As ReduceLROnPlateau: one more cut when more than `patience` evaluations in a row were no better.
+static void judge_plateau(Loop *l, double train_loss, const MlrtScores *scores, bool scored)
+{
+    MlrtSession *s = l->s;
+    const MlrtRecipe *r = &s->settings.recipe;
+    const MlrtSchedule *plateau = mlrt_schedule_plateau(r->schedule, r->n_schedule, &s->clock, s->state.step);
+    if (!plateau)
+        return;
+    double value = value_by(s, plateau->by, train_loss, scores, scored);
+    if (mlrt_plateau_better(plateau, value, s->state.plateau_step ? s->state.plateau_best : NAN)) {
+        s->state.plateau_best = value;
+        s->state.plateau_step = s->state.step;
+        s->state.plateau_bad = 0;
+    } else if ((double)++s->state.plateau_bad > plateau->arg[1]) {
+        s->state.plateau_bad = 0;
+        s->state.plateau_cuts++;
+    }
+    s->clock.cuts = s->state.plateau_cuts;
 }
 
 static MlrtStatus judge(Loop *l, double train_loss, const MlrtScores *scores, bool scored, bool *is_best)
@@ -274,6 +295,8 @@ static MlrtStatus evaluate(Loop *l)
     MlrtStatus status = log_evaluation(l, train_loss, &scores, part != NULL);
     if (status == MLRT_OK)
         status = judge(l, train_loss, &scores, part != NULL, &is_best);
+    if (status == MLRT_OK)
+        judge_plateau(l, train_loss, &scores, part != NULL);
     if (status == MLRT_OK)
         status = save_kept(l);
     if (status == MLRT_OK)
@@ -433,6 +456,7 @@ static MlrtStatus prepare(MlrtSession *s, MlrtError *error)
     if (!(steps < 1e15))
         return mlrt_fail(error, MLRT_BAD_INPUT, "%g steps are more than can be counted", steps);
     s->clock.all_steps = steps < 1 ? 1 : (int64_t)(steps + 0.5);
+    s->clock.cuts = s->state.plateau_cuts;
     s->order = mlrt_alloc_array((size_t)rows, sizeof *s->order);
     return s->order ? MLRT_OK : mlrt_fail_memory(error, (size_t)rows * sizeof *s->order, "order of samples");
 }

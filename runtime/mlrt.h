@@ -91,6 +91,8 @@ typedef struct MlrtSchedule {           // one link of a chain a then b then c
     MlrtDuration length;                // MLRT_NONE: the rest
     double arg[4];                      // as in the row
     bool   share[4];                    // the argument is a share of the learning rate (10%), not a value
+    int    n_at;  const MlrtDuration *at;               // moments, from the begin of the link
+    const char *by;  int better;        // a metric or "loss"; +1 higher, -1 lower
 } MlrtSchedule;
 
 typedef struct MlrtOptimizer { const char *name; int n_hyper; const char *const *hyper; } MlrtOptimizer;

@@ -282,8 +282,12 @@ static void add_hypers(MlrtSettings *s)
         snprintf(add(s, MLRT_SET_REAL, &s->recipe.ema)->key, sizeof s->setting->key, "ema");
 }
 
-static const struct ArgRow { const char *link, *argument; bool target; } arg_rows[] = {
-    {"warmup", "from", false}, {"linear", "to", true}, {"cosine", "to", true}, {"step", "factor", false},
+static const struct ArgRow { const char *link, *argument; int at; bool target; } arg_rows[] = {
+    {"warmup", "from", 0, false},      {"linear", "to", 0, true},           {"cosine", "to", 0, true},
+    {"step", "factor", 0, false},      {"multistep", "factor", 0, false},   {"exponential", "factor", 0, false},
+    {"polynomial", "power", 0, false}, {"polynomial", "to", 1, true},       {"one_cycle", "peak", 0, true},
+    {"one_cycle", "rise", 1, false},   {"one_cycle", "end", 2, false},      {"plateau", "factor", 0, false},
+    {"plateau", "patience", 1, false}, {"plateau", "threshold", 2, false},  {"plateau", "to", 3, true},
 };
 
 // A link's key sets its length; "schedule.cosine.to" its argument. A second link of the same name is numbered from 2.
@@ -295,11 +299,12 @@ static void add_link(MlrtSettings *s, int i)
     for (int j = 0; j < i; j++)
         nth += strcmp(s->schedule[j].name, link->name) == 0;
     snprintf(name, sizeof name, nth > 1 ? "schedule.%.24s.%d" : "schedule.%.24s", link->name, nth);
-    snprintf(add(s, MLRT_SET_DURATION, &link->length)->key, sizeof s->setting->key, "%s", name);
+    if (link->n_at == 0 && !link->by)   // those have no length
+        snprintf(add(s, MLRT_SET_DURATION, &link->length)->key, sizeof s->setting->key, "%s", name);
     for (size_t r = 0; r < sizeof arg_rows / sizeof *arg_rows; r++)
         if (strcmp(arg_rows[r].link, link->name) == 0) {
-            MlrtSetting *setting = add(s, arg_rows[r].target ? MLRT_SET_TARGET : MLRT_SET_REAL, &link->arg[0]);
-            setting->share = &link->share[0];
+            MlrtSetting *setting = add(s, arg_rows[r].target ? MLRT_SET_TARGET : MLRT_SET_REAL, &link->arg[arg_rows[r].at]);
+            setting->share = &link->share[arg_rows[r].at];
             snprintf(setting->key, sizeof setting->key, "%s.%s", name, arg_rows[r].argument);
         }
 }

@@ -324,17 +324,44 @@ static void late_update_optimizer(Net *net, Scope *scope, Ast *value, Ast *s, Up
     LIST_COPY(u->groups, g.groups);
 }
 
+// at = [30 epochs, 60 epochs]: moments of one unit, one behind the other.
+static void schedule_moments(Net *net, Scope *scope, Ast *value, ScheduleStep *step)
+{
+    while (value->kind == AST_PAREN)
+        value = value->a;
+    Ast **items = value->kind == AST_LIST ? value->items : &value;
+    for (int i = 0; i < (value->kind == AST_LIST ? value->count : 1); i++) {
+        Duration moment;
+        if (!duration_of(net, scope, items[i], "a moment of multistep", &moment))
+            return;
+        Duration before = i > 0 ? step->at.at[i - 1] : (Duration){-1, moment.unit};
+        if (moment.unit != before.unit || moment.amount <= before.amount) {
+            diag_report(net->cx->diag, items[i]->place, MESSAGE_E0311, "a moment of multistep", "later than the one before it, in the same unit", "this");
+            return;
+        }
+        LIST_ADD(net->arena, step->at, moment);
+    }
+}
+
 static void schedule_argument(Net *net, Scope *scope, Ast *arg, int place, ScheduleStep *step, bool *given)
 {
     const ScheduleDef *def = step->def;
-    static const char *const names[] = {"for", "for", "over", "every"};
-    bool named = arg->kind == AST_ARGUMENT, first = !named && place == 0 && def->length != LENGTH_OVER;
+    static const char *const names[] = {"for", "for", "over", "every", "every", "at", "by"};
+    bool behind = def->length == LENGTH_OVER || def->length == LENGTH_PER;      // its length is not the first argument
+    bool named = arg->kind == AST_ARGUMENT, first = !named && place == 0 && !behind;
     Ast *value = named ? arg->a : arg;
     if (first || (named && strcmp(arg->text, names[def->length]) == 0)) {
-        duration_of(net, scope, value, arena_printf(net->arena, "the length of %s", def->name), &step->length);
+        if (def->length == LENGTH_AT)
+            schedule_moments(net, scope, value, step);
+        else if (def->length == LENGTH_BY && value->kind == AST_NAME)
+            step->by = value->text;
+        else if (def->length == LENGTH_BY)
+            diag_report(net->cx->diag, value->place, MESSAGE_E0311, "by of plateau", "a metric or loss", "this");
+        else
+            duration_of(net, scope, value, arena_printf(net->arena, "the length of %s", def->name), &step->length);
         return;
     }
-    int at = named ? arg_of(def->arg, def->n_args, arg->text) : place - (def->length != LENGTH_OVER);
+    int at = named ? arg_of(def->arg, def->n_args, arg->text) : place - !behind;
     if (at < 0 || at >= def->n_args) {
         report_no_arg(net, arg, def->name, def->arg, def->n_args);
         return;
@@ -354,7 +381,7 @@ static void schedule_argument(Net *net, Scope *scope, Ast *arg, int place, Sched
 static void add_schedule(Net *net, Scope *scope, Ast *ast, bool last, Schedule *schedule)
 {
     Ast *name = ast->kind == AST_CALL ? ast->a : ast;
-    ScheduleStep step = {.def = name->kind == AST_NAME ? schedule_find(name->text) : NULL};
+    ScheduleStep step = {.def = name->kind == AST_NAME ? schedule_find(name->text) : NULL, .place = ast->place};
     bool given[4] = {false};
     Diag *diag = net->cx->diag;
     if (step.def == NULL) {
@@ -374,9 +401,12 @@ static void add_schedule(Net *net, Scope *scope, Ast *ast, bool last, Schedule *
     for (int i = 0; i < step.def->n_args; i++)
         if (step.def->arg[i].needed && !given[i])
             diag_report(diag, ast->place, MESSAGE_E0209, step.def->name, step.def->arg[i].name);
-    bool must = step.def->length == LENGTH_FIRST || step.def->length == LENGTH_EVERY || !last;
-    if (must && step.length.unit == UNIT_NONE)
-        diag_report(diag, ast->place, MESSAGE_E0209, step.def->name, "its length");
+    ScheduleLength how = step.def->length;
+    bool endless = how == LENGTH_AT || how == LENGTH_BY, must = how == LENGTH_FIRST || how == LENGTH_EVERY || how == LENGTH_PER;
+    if (endless && !last)
+        diag_report(diag, ast->place, MESSAGE_E0311, step.def->name, "the last of a schedule: it has no end", "followed by another");
+    else if (how == LENGTH_AT ? step.at.count == 0 : how == LENGTH_BY ? step.by == NULL : (must || !last) && step.length.unit == UNIT_NONE)
+        diag_report(diag, ast->place, MESSAGE_E0209, step.def->name, how == LENGTH_AT ? "at" : how == LENGTH_BY ? "by" : "its length");
     LIST_ADD(net->arena, schedule->steps, step);
 }
 
@@ -1080,6 +1110,17 @@ static void run_settings(Net *net, Scope *scope)
     }
 }
 
+// Which way the metric of a plateau is better; metrics are known at the end.
+static void find_better(Net *net, ScheduleStep *step)
+{
+    if (step->by == NULL)
+        return;
+    Ast at = {.place = step->place, .name = step->place};
+    step->better = better_of(net, &at, step->by);
+    if (step->better == 0)
+        diag_report(net->cx->diag, step->place, MESSAGE_E0503, step->by);
+}
+
 // What moves matrices moves nothing else.
 static void check_matrix(Net *net, const Param *param, const Ast *train)
 {
@@ -1108,6 +1149,8 @@ static void check_recipe(Net *net, const Ast *train)
         diag_report(diag, train->place, MESSAGE_E0506, "optimizer");
     for (int i = 0; i < net->model->params.count && r->optimizer != NULL; i++)
         check_matrix(net, net->model->params.at[i], train);
+    for (int i = 0; i < r->schedule.count; i++)
+        find_better(net, &r->schedule.at[i]);
     for (int i = 0; i < r->updates.count; i++)
         if (r->updates.at[i].optimizer == NULL)
             diag_report(diag, train->place, MESSAGE_E0506, arena_printf(net->arena, "optimizer in update %s", r->updates.at[i].name));

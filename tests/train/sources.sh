@@ -218,6 +218,16 @@ expect 0 "digest $digest" ./mean-train --quiet --resume stopped --epochs 8
 expect 2 'ema takes a decay' ./mean-train --set ema=1
 expect 2 "did you mean 'optimizer.groups.1.ns_steps'" ./mean-train --set optimizer.groups.1.ns_step=3
 
+# --- a plateau is a part of the state ------------------------------------------------------------------------------------
+sed 's/net mean/net flat/; s/    optimizer = muon.*/    schedule = warmup(1 epoch) then plateau(by = loss, factor = 0.5, patience = 0, threshold = 0.1)/; s/    ema.*//' mean.net >flat.net
+compile flat
+expect 0 'best weights' ./flat-train --quiet --run flat --epochs 16
+cut -d, -f3 flat/metrics.csv | sort -u >rates.txt
+[ "$(wc -l <rates.txt)" -ge 4 ] || fail "the plateau cut nothing: $(cat rates.txt)"
+expect 0 'best weights' ./flat-train --quiet --run flat2 --epochs 9
+expect 0 'best weights' ./flat-train --quiet --resume flat2 --epochs 16
+cmp -s <(cut -d, -f1-5 flat/metrics.csv) <(cut -d, -f1-5 flat2/metrics.csv) || fail "a plateau after resuming"
+
 # --- checkpoints ---------------------------------------------------------------------------------------------------------
 expect 0 'best weights' ./table-train --quiet --run mine
 cp mine/weights/last.safetensors kept.st

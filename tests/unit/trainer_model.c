@@ -213,8 +213,8 @@ static const MlrtField fields[] = {
 static const char *const hypers[] = {"lr", "beta1", "beta2", "eps", "weight_decay"};
 static const double group[MLRT_HYPERS] = {3e-3, 0.9, 0.999, 1e-8, 0.01};
 static const MlrtSchedule schedule[] = {
-    {"warmup", {0.05, MLRT_SHARE}, {0}, {false}},
-    {"cosine", {0, MLRT_NONE}, {0.1}, {true}},
+    {"warmup", {0.05, MLRT_SHARE}, {0}, {false}, 0, NULL, NULL, 0},
+    {"cosine", {0, MLRT_NONE}, {0.1}, {true}, 0, NULL, NULL, 0},
 };
 static const char *const source_args[] = {"path"};
 static const char *const source_texts[] = {"digits.csv"};

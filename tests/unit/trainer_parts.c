@@ -92,12 +92,12 @@ static void test_init(void)
 
 static void test_schedule(void)
 {
-    MlrtClock clock = {10, 100};
+    MlrtClock clock = {10, 100, 0};
     MlrtSchedule chain[] = {
-        {"warmup", {2, MLRT_EPOCHS}, {0.1}, {false}},
-        {"constant", {0.1, MLRT_SHARE}, {0}, {false}},
-        {"cosine", {50, MLRT_STEPS}, {0.1}, {true}},
-        {"linear", {0, MLRT_NONE}, {0.001}, {false}},
+        {"warmup", {2, MLRT_EPOCHS}, {0.1}, {false}, 0, NULL, NULL, 0},
+        {"constant", {0.1, MLRT_SHARE}, {0}, {false}, 0, NULL, NULL, 0},
+        {"cosine", {50, MLRT_STEPS}, {0.1}, {true}, 0, NULL, NULL, 0},
+        {"linear", {0, MLRT_NONE}, {0.001}, {false}, 0, NULL, NULL, 0},
     };
     CHECK(!mlrt_schedule_fault(chain, 4));
     for (int i = 0; i < 100; i++) {
@@ -112,13 +112,70 @@ static void test_schedule(void)
             want = 0.1 + (0.01 - 0.1) * (i - 80) / 20;
         CHECK(near(got, want, 1e-12));
     }
-    MlrtSchedule steps[] = {{"step", {3, MLRT_EPOCHS}, {0.5}, {false}}};
+    MlrtSchedule steps[] = {{"step", {3, MLRT_EPOCHS}, {0.5}, {false}, 0, NULL, NULL, 0}};
     CHECK(near(mlrt_schedule_factor(steps, 1, &clock, 1, 29), 1, 0));
     CHECK(near(mlrt_schedule_factor(steps, 1, &clock, 1, 30), 0.5, 0));
     CHECK(near(mlrt_schedule_factor(steps, 1, &clock, 1, 95), 0.125, 0));
     CHECK(mlrt_schedule_factor(NULL, 0, &clock, 1, 5) == 1);
-    MlrtSchedule open[] = {{"cosine", {0, MLRT_NONE}, {0}, {false}}, {"constant", {0, MLRT_NONE}, {0}, {false}}};
+    MlrtSchedule open[] = {{"cosine", {0, MLRT_NONE}, {0}, {false}, 0, NULL, NULL, 0}, {"constant", {0, MLRT_NONE}, {0}, {false}, 0, NULL, NULL, 0}};
     CHECK(mlrt_schedule_fault(open, 2));
+}
+
+// Line `name` of tests/optimizers/schedules.txt, PyTorch's answers; how many there are.
+static int recorded(const char *name, double *values, int most)
+{
+    static char line[4096];
+    FILE *file = fopen("tests/optimizers/schedules.txt", "r");
+    int count = 0;
+    CHECK(file != NULL);
+    while (file && fgets(line, sizeof line, file)) {
+        char *word = strtok(line, " \n");
+        if (strcmp(word, name) == 0)
+            while (count < most && (word = strtok(NULL, " \n")))
+                values[count++] = strtod(word, NULL);
+    }
+    if (file)
+        fclose(file);
+    return count;
+}
+
+static void test_recorded_schedules(void)
+{
+    MlrtDuration moments[3] = {{5, MLRT_STEPS}, {0.6, MLRT_SHARE}, {13, MLRT_STEPS}}, rest = {0, MLRT_NONE};
+    MlrtSchedule chains[] = {
+        {"multistep", rest, {0.3}, {false}, 3, moments, NULL, 0},
+        {"exponential", {1, MLRT_STEPS}, {0.9}, {false}, 0, NULL, NULL, 0},
+        {"polynomial", rest, {2}, {false}, 0, NULL, NULL, 0},
+        {"one_cycle", rest, {2.5, 0.3, 1e-4}, {false}, 0, NULL, NULL, 0},
+    };
+    MlrtClock clock = {5, 20, 0};
+    for (int c = 0; c < 4; c++) {
+        double want[64];
+        int count = recorded(chains[c].name, want, 64);
+        CHECK(count == 20 && !mlrt_schedule_fault(&chains[c], 1));
+        for (int i = 0; i < count; i++)
+            CHECK(near(mlrt_schedule_factor(&chains[c], 1, &clock, 0.1, i), want[i], 1e-9));
+    }
+}
+
+static void test_plateau(void)
+{
+    double loss[64], want[64], best = NAN;
+    int count = recorded("losses", loss, 64), bad = 0;
+    MlrtSchedule plateau = {"plateau", {0, MLRT_NONE}, {0.5, 2, 1e-2, 2e-2}, {false}, 0, NULL, "loss", -1};
+    MlrtClock clock = {5, 100, 0};
+    CHECK(count == 25 && recorded("plateau", want, 64) == count && mlrt_schedule_plateau(&plateau, 1, &clock, 0) == &plateau);
+    for (int i = 0; i < count; i++) {
+        if (mlrt_plateau_better(&plateau, loss[i], best)) {
+            best = loss[i];
+            bad = 0;
+        } else if (++bad > 2) {
+            bad = 0;
+            clock.cuts++;
+        }
+        CHECK(near(mlrt_schedule_factor(&plateau, 1, &clock, 0.1, i), want[i], 1e-12));
+    }
+    CHECK(!mlrt_plateau_better(&plateau, NAN, best) && mlrt_plateau_better(&plateau, 1, NAN));
 }
 
 static void test_split(void)
@@ -227,6 +284,8 @@ int main(void)
     test_distributions();
     test_init();
     test_schedule();
+    test_recorded_schedules();
+    test_plateau();
     test_split();
     test_metrics();
     test_codes();
