@@ -1,6 +1,7 @@
 // tables.c: what a training program tells the runtime: steps, parameters, ports, fields, recipe (mlrt.h).
 #include "train.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 // --- Steps and parameters --------------------------------------------------------------------------------------------
@@ -221,13 +222,26 @@ static void put_strings(Text *out, const char *name, const char *const *at, int 
     text_add(out, count > 0 ? "};\n" : "NULL};\n");
 }
 
+// windows(source, length, stride) is the source, read by several rows.
+static int64_t window_number(const Source *source, const char *name)
+{
+    for (int i = 0; strcmp(source->kind, "windows") == 0 && i < source->n_args; i++)
+        if (strcmp(source->arg[i], name) == 0)
+            return strtoll(source->text[i], NULL, 10);
+    return 0;
+}
+
 static void print_source(Trainer *t, const Source *source, const char *name)
 {
+    int64_t window = window_number(source, "length"), stride = window_number(source, "stride");
+    while (source->of != NULL)
+        source = source->of;
     put_strings(t->out, arena_printf(t->cx->arena, "%s_args", name), source->arg, source->n_args);
     put_strings(t->out, arena_printf(t->cx->arena, "%s_texts", name), source->text, source->n_args);
     text_add(t->out, "static const MlrtSource %s = {", name);
     put_string(t->out, source->kind);
-    text_add(t->out, ", %d, %s_args, %s_texts};\n", source->n_args, name, name);
+    text_add(t->out, ", %d, %s_args, %s_texts, %lld, %lld};\n", source->n_args, name, name, (long long)window,
+             (long long)(stride > 0 ? stride : window));
 }
 
 static void put_duration(Text *out, Duration duration)

@@ -1,4 +1,4 @@
-// array.h: files that hold one array: .npy of NumPy, and IDX as MNIST comes in (plain or gzip).
+// array.h: files that hold one array: .npy of NumPy, IDX as MNIST comes in (plain or gzip), and streams of numbers.
 #ifndef MLRT_ARRAY_H
 #define MLRT_ARRAY_H
 
@@ -19,6 +19,9 @@ MlrtStatus mlrt_npy_open(const char *path, MlrtArray *array, MlrtError *error);
 MlrtStatus mlrt_npy_parse(MlrtFile file, MlrtArray *array, MlrtError *error);      // takes the file
 MlrtStatus mlrt_idx_open(const char *path, MlrtArray *array, MlrtError *error);
 MlrtStatus mlrt_idx_parse(MlrtFile file, MlrtArray *array, MlrtError *error);      // takes the file
+// Numbers of one type and nothing else, behind the first `skip` bytes of each file that the pattern matches (*, ?, []).
+MlrtStatus mlrt_stream_open(const char *pattern, MlrtType type, size_t skip, MlrtArray *array, MlrtError *error);
+bool mlrt_stream_exists(const char *pattern);           // whether there is such a file, or one that it matches
 void mlrt_array_close(MlrtArray *array);
 
 // The same numbers in another type, if it holds them all: whole numbers in any, floats in f32 and f64. On failure the array

@@ -71,7 +71,7 @@ static void call_map(const Loader *l, const MlrtRows *rows, size_t row, void *co
     const void *field[64];
     for (int f = 0; f < l->model->n_fields; f++) {
         const char *values = rows->column[f].values;
-        field[f] = values ? values + row * (size_t)l->model->field[f].bytes : NULL;
+        field[f] = values ? values + row * rows->column[f].stride : NULL;
     }
     l->model->map_sample(field, port, l->targets);
 }
@@ -132,7 +132,7 @@ static MlrtStatus group_by_value(const Loader *l, const MlrtRows *rows, int port
         const void *field[64];
         for (int f = 0; f < l->model->n_fields; f++) {
             const char *values = rows->column[f].values;
-            field[f] = values ? (const void *)(values + row * (size_t)l->model->field[f].bytes) : &zero;
+            field[f] = values ? (const void *)(values + row * rows->column[f].stride) : &zero;
         }
         l->model->map_sample(field, scratch, true);
         group[row] = first_number(l->model->input[port].type, scratch[port]);
@@ -478,7 +478,7 @@ MlrtStatus mlrt_dataset_open_rows(MlrtDataset *data, const MlrtSettings *setting
     Loader loader = {.data = data, .model = settings->model, .recipe = &recipe};
     *data = (MlrtDataset){.model = settings->model};
     const MlrtSource *from = settings->recipe.source;
-    if (!from || strcmp(from->kind, "csv") != 0 || from->n_args > MLRT_PORTS)
+    if (!from || strcmp(from->kind, "csv") != 0 || from->window > 0 || from->n_args > MLRT_PORTS)
         return mlrt_fail(error, MLRT_BAD_USAGE, "--predict reads CSV rows, and this net's data are no CSV file");
     MlrtSource source = *from;
     for (int a = 0; a < from->n_args; a++)

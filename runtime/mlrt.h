@@ -81,7 +81,11 @@ typedef struct MlrtField {              // one input of the data mapping, read f
     bool    target_only;                // no input needs it: it may be missing from a file of rows to predict
 } MlrtField;
 
-typedef struct MlrtSource { const char *kind; int n_args; const char *const *arg, *const *text; } MlrtSource;
+typedef struct MlrtSource {
+    const char *kind;                   // csv, npy, idx, text, stream
+    int n_args;  const char *const *arg, *const *text;
+    int64_t window, stride;             // a sample is so many rows of it, the next begins so many later; 0: it is one row
+} MlrtSource;
 typedef struct MlrtSplit { const char *part; double share; const MlrtSource *source; } MlrtSplit;  // source: share is 0
 
 typedef struct MlrtDuration { double amount; enum { MLRT_NONE, MLRT_EPOCHS, MLRT_STEPS, MLRT_SECONDS, MLRT_SHARE } unit; } MlrtDuration;

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "number.h"
+
 static const char *argument(const MlrtSource *source, const char *name)
 {
     for (int a = 0; a < source->n_args; a++)
@@ -36,7 +38,7 @@ static char *path_find(const MlrtModel *model, const char *program, const char *
     const char *places[] = {"", model->path, program};
     for (int i = 0; i < 3; i++) {
         char *path = *name == '/' || !places[i] ? NULL : path_beside(places[i], name);
-        if (path && access(path, F_OK) == 0)
+        if (path && mlrt_stream_exists(path))
             return path;
         free(path);
     }
@@ -194,26 +196,92 @@ static MlrtStatus read_array_field(MlrtRows *rows, const MlrtModel *model, const
     return status;
 }
 
+// --- streams -----------------------------------------------------------------------------------------------------------
+
+// Bytes of a text, or the numbers of `type` that a stream is; all as the type of the field.
+static MlrtStatus read_stream_field(MlrtRows *rows, const MlrtModel *model, const MlrtSource *source, const char *program,
+                                    const MlrtField *field, MlrtColumn *column, MlrtError *error)
+{
+    const char *path = argument(source, "path"), *word = argument(source, "type"), *skipped = argument(source, "skip");
+    int64_t skip = 0;
+    MlrtType type = type_find(strcmp(source->kind, "text") == 0 ? "u8" : word ? word : "");
+    if (!path)
+        return mlrt_fail(error, MLRT_BAD_INPUT, "%s: no file is named", source->kind);
+    if (type == MLRT_TYPE_COUNT)
+        return mlrt_fail(error, MLRT_BAD_INPUT, "stream: what its numbers are is not said: type = u16");
+    if (skipped && (mlrt_number_i64(skipped, strlen(skipped), &skip) != MLRT_NUMBER_OK || skip < 0))
+        return mlrt_fail(error, MLRT_BAD_INPUT, "stream: skip = '%s', but a number of bytes was expected",
+                         mlrt_quote(skipped, strlen(skipped)).text);
+    column->path = path_find(model, program, path);
+    if (!column->path)
+        return mlrt_fail_memory(error, strlen(path), path);
+    MlrtStatus status = mlrt_stream_open(column->path, type, (size_t)skip, &column->array, error);
+    if (status == MLRT_OK)
+        status = mlrt_array_convert(&column->array, type_find(field->type), column->path, error);
+    if (status == MLRT_OK)
+        status = take_rows(rows, column->array.count, column->path, error);
+    column->values = column->array.data;
+    return status;
+}
+
+// --- windows -----------------------------------------------------------------------------------------------------------
+
+// The field of one row, where `field` is of a window of rows. False: it does not have them as its first axis.
+static bool row_field(const MlrtSource *source, const MlrtField *field, MlrtField *row)
+{
+    *row = *field;
+    if (source->window == 0)
+        return true;
+    if (field->rank < 1 || field->dim[0] != source->window || field->codes)
+        return false;
+    row->rank--;
+    memmove(row->dim, field->dim + 1, sizeof row->dim - sizeof *row->dim);
+    row->bytes /= source->window;
+    return true;
+}
+
+// Samples are windows from now on; their values stay where they are and overlap.
+static MlrtStatus make_windows(MlrtRows *rows, const MlrtSource *source, MlrtError *error)
+{
+    if (source->window == 0)
+        return MLRT_OK;
+    if (rows->rows < (size_t)source->window)
+        return mlrt_fail(error, MLRT_BAD_INPUT, "%s: %zu rows, a window takes %lld", rows->path, rows->rows,
+                         (long long)source->window);
+    rows->step = (size_t)source->stride;
+    rows->rows = (rows->rows - (size_t)source->window) / rows->step + 1;
+    return MLRT_OK;
+}
+
 // --- all fields --------------------------------------------------------------------------------------------------------
 
 MlrtStatus mlrt_rows_read(MlrtRows *rows, const MlrtModel *model, const MlrtSource *source, const char *program, bool targets,
                           MlrtError *error)
 {
     MlrtStatus status = MLRT_OK;
+    bool stream = strcmp(source->kind, "text") == 0 || strcmp(source->kind, "stream") == 0;
     bool csv = strcmp(source->kind, "csv") == 0, array = strcmp(source->kind, "npy") == 0 || strcmp(source->kind, "idx") == 0;
     *rows = (MlrtRows){.column = calloc((size_t)model->n_fields + 1, sizeof(MlrtColumn)), .fields = model->n_fields};
     if (!rows->column)
         return mlrt_fail_memory(error, sizeof(MlrtColumn), "fields");
-    if (!csv && !array)
+    rows->step = 1;
+    if (!csv && !array && !stream)
         return mlrt_fail(error, MLRT_INTERNAL, "this runtime has no data source '%s'", source->kind);
     if (csv)
         status = open_csv(rows, model, source, program, error);
-    for (int i = 0; i < model->n_fields && status == MLRT_OK; i++)
-        status = csv ? read_csv_field(rows, &model->field[i], &rows->column[i], targets, error)
-                     : read_array_field(rows, model, source, program, &model->field[i], &rows->column[i], targets, error);
+    for (int i = 0; i < model->n_fields && status == MLRT_OK; i++) {
+        MlrtField field;
+        MlrtColumn *column = &rows->column[i];
+        if (!row_field(source, &model->field[i], &field))
+            return mlrt_fail(error, MLRT_INTERNAL, "a field of windows has to begin with their length, and hold numbers");
+        column->stride = (size_t)field.bytes * (size_t)(source->window > 0 ? source->stride : 1);
+        status = csv    ? read_csv_field(rows, &field, column, targets, error)
+                 : array ? read_array_field(rows, model, source, program, &field, column, targets, error)
+                         : read_stream_field(rows, model, source, program, &field, column, error);
+    }
     if (status == MLRT_OK && rows->rows == 0)
         status = mlrt_fail(error, MLRT_BAD_INPUT, "%s: there are no rows", rows->path ? rows->path : source->kind);
-    return status;
+    return status == MLRT_OK ? make_windows(rows, source, error) : status;
 }
 
 void mlrt_rows_close(MlrtRows *rows, const MlrtModel *model)
@@ -234,6 +302,7 @@ void mlrt_rows_close(MlrtRows *rows, const MlrtModel *model)
 MlrtRowText mlrt_rows_place(const MlrtRows *rows, size_t row)
 {
     MlrtRowText place;
+    row *= rows->step;
     if (rows->csv)
         snprintf(place.text, sizeof place.text, "%s:%llu", rows->path, (unsigned long long)mlrt_csv_line(rows->csv, row));
     else

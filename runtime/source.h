@@ -8,6 +8,7 @@
 typedef struct MlrtColumn {             // one field, all rows
     const char *values;                 // rows x field->bytes, NULL where there is nothing to read and nothing is needed
     char      **strings;                // of fields that become codes; values are then made by mlrt_codes_apply
+    size_t      stride;                 // bytes from one sample's values to the next one's
     MlrtArray   array;                  // what values points into, or
     void       *owned;                  // its memory
     char       *path;                   // of the array, owned
@@ -17,6 +18,7 @@ typedef struct MlrtRows {               // what a source holds
     size_t      rows;
     char       *path;                   // of the first file, for messages; owned
     MlrtCsv    *csv;                    // open as long as messages need lines; NULL for arrays
+    size_t      step;                   // rows of the files from one sample to the next
     MlrtColumn *column;                 // one for each of the model's fields
     int         fields;
 } MlrtRows;

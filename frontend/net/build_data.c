@@ -30,9 +30,9 @@ static const SourceKind kinds[] = {
     {"detection", false, "images labels",         0, "image box class",       false},
     {"conll",     false, "path",                  1, "",                      false},
     {"lines",     false, "path",                  1, "line",                  false},
-    {"text",      false, "path",                  1, "bytes",                 false},
-    {"stream",    false, "path type skip",        1, "values",                false},
-    {"windows",   false, "of length stride",      1, "",                      false},
+    {"text",      false, "path",                  1, "bytes",                 true},
+    {"stream",    false, "path type skip",        1, "values",                true},
+    {"windows",   false, "of length stride",      1, "",                      true},
     {"triplets",  false, "of",                    1, "anchor positive negative", false},
 };
 
@@ -149,7 +149,7 @@ static Source *read_source(Net *net, Scope *scope, Ast *ast)
         return NULL;
     }
     if (!kind->now)
-        later(net, ast, arena_printf(net->arena, "the source `%s`", kind->kind), "csv, npy and idx are");
+        later(net, ast, arena_printf(net->arena, "the source `%s`", kind->kind), "csv, npy, idx, text and stream are");
     return source;
 }
 

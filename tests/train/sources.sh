@@ -192,6 +192,70 @@ compile several
 expect 0 'best weights' ./several-train --quiet --run several
 awk '$1 == "train" && $4 > 0.97 && $5 < 0.01 { good = 1 } END { exit !good }' out.txt || fail "two inputs and targets: $(cat out.txt)"
 
+# --- windows of text, of tokens in several files, of a table --------------------------------------------------------------
+windows() {                 # NAME 'SOURCE' FIELD-EXPRESSIONS
+    cat >"$1.net" <<END
+net $1
+input tokens: i32[N, 8]
+output logits = dense(relu(dense(embedding(tokens, 32, 8), 16)), 32)
+train {
+    target next: i32[N, 8]
+    loss = cross_entropy(logits, next, axis = 2)
+    data windows($2, length = 9, stride = 8) { tokens = $3[..-2]; next = $3[1..]; split train = 80%, valid = 20% }
+    batch = 8
+    epochs = 2
+    seed = 3
+    optimizer = adamw(lr = 1e-2)
+}
+END
+    compile "$1"
+}
+cut -d, -f1-64 rows.csv | tr ',' '\n' | head -n 2001 >numbers.txt
+printf "$(awk '{ printf "\\%03o", $1 + 1 }' numbers.txt)" >one.txt
+{ printf 'headhead'; printf "$(head -n 1000 numbers.txt | awk '{ printf "\\%03o\\0", $1 + 1 }')"; } >part-1.bin
+{ printf 'HEADHEAD'; printf "$(tail -n +1001 numbers.txt | awk '{ printf "\\%03o\\0", $1 + 1 }')"; } >part-2.bin
+windows text 'text("one.txt")' 'cast(bytes, i32)'
+windows stream 'stream("part-*.bin", type = u16, skip = 8)' values
+expect 0 'best weights' ./text-train --quiet --run text
+grep -q '^  train  *200 ' out.txt && grep -q '^  valid  *50 ' out.txt || fail "2001 bytes are 250 windows: $(cat out.txt)"
+sed -n 's/^  last .*digest //p' out.txt >text.digest
+expect 0 'best weights' ./stream-train --quiet --run stream
+sed -n 's/^  last .*digest //p' out.txt | cmp -s - text.digest || fail "bytes and tokens, different weights"
+head -c 8 one.txt >short.txt
+expect 1 'short.txt: 8 rows, a window takes 9' ./text-train --set data.path=short.txt
+: >none.txt
+expect 1 'none.txt: the file is empty' ./text-train --set data.path=none.txt
+printf 'and here is a letter that is no token' >letters.txt
+expect 1 "row 0 of letters.txt: 'next' is 110; it has to be 0 to 31" ./text-train --set data.path=letters.txt
+head -c 1007 part-1.bin >odd.bin
+expect 1 'odd.bin: 999 bytes behind the first 8 are no multiple of 2' ./stream-train --set data.path=odd.bin
+head -c 5 part-1.bin >tiny.bin
+expect 1 'tiny.bin: 5 bytes, fewer than the 8 to be skipped' ./stream-train --set data.path=tiny.bin
+expect 1 'other-*.bin: there is no such file' ./stream-train --set 'data.path=other-*.bin'
+awk 'BEGIN { for (i = 0; i < 400; i++) printf "%.6f,%.6f\n", sin(i / 5), cos(i / 5) }' >waves.csv
+cat >waves.net <<'END'
+net waves
+input x: f32[N, 10]
+output y = dense(tanh(dense(x, 16)), 2)
+train {
+    target t: f32[N, 2]
+    loss = mse(y, t)
+    data windows(csv("waves.csv"), length = 6, stride = 1) {
+        x = reshape(columns(0..1)[0..4, ..], [10])
+        t = columns(0..1)[5, ..]
+        split train = 80%, valid = 20%
+    }
+    batch = 16
+    epochs = 20
+    optimizer = adam(lr = 1e-2)
+}
+END
+compile waves
+expect 0 'best weights' ./waves-train --quiet --run waves
+awk '$1 == "valid" && $2 == 79 && $3 < 0.01 { good = 1 } END { exit !good }' out.txt || fail "windows of a table: $(cat out.txt)"
+sed '200s/,.*/,x/' waves.csv >bad.csv
+expect 1 'bad.csv:200: column 1' ./waves-train --set data.path=bad.csv
+
 # --- two optimizers and an average: it is what is evaluated and kept, and a stop in the middle does not show -------------
 cat >mean.net <<'END'
 net mean

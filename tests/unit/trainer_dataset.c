@@ -41,7 +41,7 @@ static const MlrtField word_fields[] = {
 };
 static const char *const word_args[] = {"path", "header", "separator"};
 static const char *const train_texts[] = {"words.csv", "true", ";"}, *const valid_texts[] = {"valid.csv", "true", ";"};
-static const MlrtSource train_source = {"csv", 3, word_args, train_texts}, valid_source = {"csv", 3, word_args, valid_texts};
+static const MlrtSource train_source = {"csv", 3, word_args, train_texts, 0, 0}, valid_source = {"csv", 3, word_args, valid_texts, 0, 0};
 static const MlrtSplit word_splits[] = {{"valid", 0, &valid_source}};
 static const double group[MLRT_HYPERS];
 static const MlrtRecipe word_recipe = {.batch = 2, .epochs = 1, .n_groups = 1, .group = group, .source = &train_source, .n_splits = 1,
@@ -100,7 +100,7 @@ static const MlrtField image_fields[] = {
     {"array", "label", 0, 0, "u8", 0, {0}, 1, NULL, 0, -1, true},
 };
 static const char *const image_args[] = {"pixels", "label"}, *const image_texts[] = {"pixels.npy", "label.npy"};
-static const MlrtSource image_source = {"npy", 2, image_args, image_texts};
+static const MlrtSource image_source = {"npy", 2, image_args, image_texts, 0, 0};
 static const MlrtRecipe image_recipe = {.batch = 2, .epochs = 1, .n_groups = 1, .group = group, .source = &image_source};
 static const MlrtModel image_model = {.path = "i.net", .n_inputs = 1, .n_targets = 1, .input = image_ports, .n_fields = 2,
                                       .field = image_fields, .map_sample = map_image, .recipe = &image_recipe};

@@ -218,7 +218,7 @@ static const MlrtSchedule schedule[] = {
 };
 static const char *const source_args[] = {"path"};
 static const char *const source_texts[] = {"digits.csv"};
-static const MlrtSource source = {"csv", 1, source_args, source_texts};
+static const MlrtSource source = {"csv", 1, source_args, source_texts, 0, 0};
 static const MlrtSplit splits[] = {{"train", 0.8, NULL}, {"valid", 0.1, NULL}, {"test", 0.1, NULL}};
 static const MlrtRecipe recipe = {
 #ifdef STRINGS
