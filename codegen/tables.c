@@ -416,6 +416,10 @@ static void print_recipe(Trainer *t)
              r->source != NULL ? "&source" : "NULL");
     text_add(out, "    .n_splits = %d, .split = splits,\n", r->splits.count);
     field_text(out, "stratified_by", r->stratified_by);
+    if (r->sampler != NULL) {
+        field_text(out, "sampler", r->sampler);
+        field_text(out, "sampler_by", r->sampler_by);
+    }
     text_add(out, "};\n\n");
 }
 

@@ -53,6 +53,10 @@ static void watch_signals(void)
 static void order_epoch(MlrtSession *s)
 {
     const MlrtPart *part = &s->data.part[MLRT_TRAIN];
+    if (s->sampler.sum) {
+        mlrt_sampler_draw(&s->sampler, part, (uint64_t)s->state.seed, s->state.epoch, s->order);
+        return;
+    }
     memcpy(s->order, part->row, (size_t)part->rows * sizeof *s->order);
     if (s->settings.recipe.shuffle)
         mlrt_random_order(s->order, part->rows, (uint64_t)s->state.seed, mlrt_hash_text("order") + (uint64_t)s->state.epoch);
@@ -458,7 +462,9 @@ static MlrtStatus prepare(MlrtSession *s, MlrtError *error)
     s->clock.all_steps = steps < 1 ? 1 : (int64_t)(steps + 0.5);
     s->clock.cuts = s->state.plateau_cuts;
     s->order = mlrt_alloc_array((size_t)rows, sizeof *s->order);
-    return s->order ? MLRT_OK : mlrt_fail_memory(error, (size_t)rows * sizeof *s->order, "order of samples");
+    if (!s->order)
+        return mlrt_fail_memory(error, (size_t)rows * sizeof *s->order, "order of samples");
+    return mlrt_sampler_open(&s->sampler, &s->data, r, error);
 }
 
 static MlrtStatus open_folder(MlrtSession *s, MlrtError *error)

@@ -119,6 +119,7 @@ typedef struct MlrtRecipe {
     const MlrtSource *source;           // NULL: the net takes its data from nowhere but its own draws
     int     n_splits;  const MlrtSplit *split;
     const char *stratified_by;          // target, or NULL
+    const char *sampler, *sampler_by;   // "balanced" or "weighted", by this input or target; NULL: each sample once
 } MlrtRecipe;
 
 typedef struct MlrtModel {

@@ -174,6 +174,7 @@ static void close_session(MlrtSession *s)
     if (s->has_weights)
         mlrt_safetensors_close(&s->weights);
     mlrt_pool_free(s->pool);
+    mlrt_sampler_close(&s->sampler);
     free(s->order);
     free(s->sets);
 }

@@ -5,6 +5,7 @@
 #include "folder.h"
 #include "progress.h"
 #include "report.h"
+#include "sampler.h"
 #include "schedule.h"
 
 typedef struct MlrtSession {
@@ -26,6 +27,7 @@ typedef struct MlrtSession {
     MlrtCodes    *codes;                // from that file, or NULL
     MlrtProgress  progress;
     MlrtClock     clock;
+    MlrtSampler   sampler;
     int64_t      *order;                // samples of the training part, as this epoch takes them
 } MlrtSession;
 

@@ -665,7 +665,6 @@ static void set_sampler(Net *net, Scope *scope, Ast *value, Ast *s)
         recipe(net)->sampler = name;
         recipe(net)->sampler_by = by->text;
     }
-    later(net, value, "`sampler`", "shuffle = true");
 }
 
 static void set_bucket(Net *net, Scope *scope, Ast *value, Ast *s)

@@ -292,6 +292,18 @@ expect 0 'best weights' ./flat-train --quiet --run flat2 --epochs 9
 expect 0 'best weights' ./flat-train --quiet --resume flat2 --epochs 16
 cmp -s <(cut -d, -f1-5 flat/metrics.csv) <(cut -d, -f1-5 flat2/metrics.csv) || fail "a plateau after resuming"
 
+# --- samplers: rare classes as often as common ones -----------------------------------------------------------------------
+awk -F, '$65 == 0 || ($65 == 1 && ++n % 10 == 0)' "$digits" >uneven.csv
+sed 's/net mean/net even/; s/rows.csv/uneven.csv/; s/    optimizer = muon.*/    sampler = balanced(label)/; s/    ema.*//' mean.net >even.net
+compile even
+expect 0 'best weights' ./even-train --quiet --run even --epochs 6
+expect 0 'best weights' ./even-train --quiet --run even2 --epochs 2
+expect 0 'best weights' ./even-train --quiet --resume even2 --epochs 6
+cmp -s even/weights/last.safetensors even2/weights/last.safetensors || fail "a sampler after resuming"
+sed 's/net even/net weighty/; s/balanced(label)/weighted(w)/; s/    target label/    target w: f32[N]\n&/; s/label = column(64)/&; w = column(64) - 0.5/' even.net >weighty.net
+compile weighty
+expect 1 "in 'w'; it has to be 0 or more" ./weighty-train --quiet --run weighty
+
 # --- checkpoints ---------------------------------------------------------------------------------------------------------
 expect 0 'best weights' ./table-train --quiet --run mine
 cp mine/weights/last.safetensors kept.st

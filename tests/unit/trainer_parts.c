@@ -11,6 +11,7 @@
 #include "../../runtime/init.h"
 #include "../../runtime/metrics.h"
 #include "../../runtime/random.h"
+#include "../../runtime/sampler.h"
 #include "../../runtime/schedule.h"
 #include "../../runtime/split.h"
 
@@ -221,6 +222,47 @@ static void test_metrics(void)
     CHECK(!mlrt_is_better(NAN, NAN, 1) && !mlrt_is_better(INFINITY, 1, 1) && mlrt_is_better(1, NAN, -1) && mlrt_is_better(1, 2, -1));
 }
 
+// Ten thousand draws: classes of 90 and 10 samples come equally often, weights as often as they say, one of weight 0 never.
+static void test_sampler(void)
+{
+    enum { ROWS = 100, EPOCHS = 100 };
+    int32_t label[ROWS];
+    float weight[ROWS];
+    int64_t row[ROWS], order[ROWS], again[ROWS], rare = 0, heavy = 0, never = 0;
+    for (int i = 0; i < ROWS; i++) {
+        label[i] = i % 10 == 3;
+        weight[i] = i == 7 ? 0 : i == 8 ? 98 : 1;
+        row[i] = i;
+    }
+    MlrtPort ports[] = {{.name = "label", .type = "i32", .bytes = 4}, {.name = "w", .type = "f32", .bytes = 4}};
+    MlrtModel model = {.n_inputs = 2, .input = ports};
+    MlrtDataset data = {.model = &model, .rows = ROWS, .port = {(char *)label, (char *)weight}, .part = {{"train", ROWS, row}}};
+    MlrtRecipe recipe = {.sampler = "balanced", .sampler_by = "label"};
+    MlrtSampler balanced, weighted;
+    MlrtError error;
+    CHECK(mlrt_sampler_open(&balanced, &data, &recipe, &error) == MLRT_OK);
+    recipe = (MlrtRecipe){.sampler = "weighted", .sampler_by = "w"};
+    CHECK(mlrt_sampler_open(&weighted, &data, &recipe, &error) == MLRT_OK);
+    for (int e = 0; e < EPOCHS; e++) {
+        mlrt_sampler_draw(&balanced, &data.part[0], 5, e, order);
+        mlrt_sampler_draw(&balanced, &data.part[0], 5, e, again);
+        CHECK(memcmp(order, again, sizeof order) == 0);
+        for (int i = 0; i < ROWS; i++)
+            rare += label[order[i]];
+        mlrt_sampler_draw(&weighted, &data.part[0], 5, e, order);
+        for (int i = 0; i < ROWS; i++) {
+            heavy += order[i] == 8;
+            never += order[i] == 7;
+        }
+    }
+    CHECK(labs((long)rare - 5000) < 250 && labs((long)heavy - 5000) < 250 && never == 0);     // five deviations
+    mlrt_sampler_close(&balanced);
+    mlrt_sampler_close(&weighted);
+    weight[4] = -1;
+    CHECK(mlrt_sampler_open(&weighted, &data, &recipe, &error) == MLRT_BAD_INPUT && strstr(error.text, "sample 4"));
+    mlrt_sampler_close(&weighted);
+}
+
 static void test_codes(void)
 {
     const char *const words[] = {"10", "2", "a,b", "per%cent", "two\nlines", "2"};
@@ -289,6 +331,7 @@ int main(void)
     test_split();
     test_metrics();
     test_codes();
+    test_sampler();
     test_clip();
     printf(failures ? "%d failures\n" : "trainer parts: ok\n", failures);
     return failures != 0;
