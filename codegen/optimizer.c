@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { SWEEP_CHUNK = 16384, SWEEP_PARTS = 16, GEMM_SCRATCH = 8192 };     // the last as in kernels.def
+enum { SWEEP_CHUNK = 16384, SWEEP_PARTS = 16, GEMM_SCRATCH = 49152 };     // the last as in kernels.def
 
 typedef struct Hoisted {
     const char *const *varying;         // names that differ from element to element: p, g, states, and what is made of them
@@ -460,6 +460,7 @@ static void print_matrix_step(Trainer *t, const OptimizerDef *def, int count)
 {
     Text *out = t->out;
     const char *name = def->name;
+    text_add(out, "_Static_assert(MLK_GEMM_SCRATCH <= %d, \"the work area was planned for another kernel\");\n\n", GEMM_SCRATCH);
     text_add(out, "// The direction of one parameter, as a matrix, becomes orthogonal.\n");
     text_add(out, "static void update_%s_matrix(const Run *run, int part)\n{\n", name);
     text_add(out, "    const int64_t *tensor = %s_tensors[part];\n", name);

@@ -28,6 +28,15 @@ static void fill(const MlrtModel *model, float *to, uint32_t step)
             to[model->param[i].offset + k] = number((uint32_t)i, step, (uint32_t)k);
 }
 
+// What lies behind the work area that a program asked for has to stay as it is.
+static bool inside(const MlrtModel *model)
+{
+    for (size_t i = model->scratch_bytes; i < sizeof scratch; i++)
+        if (scratch[i] != 0x55)
+            return false;
+    return true;
+}
+
 // `backwards`: parts in the other order, which must not matter.
 static void update(const MlrtModel *model, double *hyper, bool backwards)
 {
@@ -91,6 +100,7 @@ int mlrt_main(const MlrtModel *model, int argc, char **argv)
     FILE *file = argc == 3 ? fopen(argv[1], "r") : NULL;
     if (!file || model->param_count > FLOATS || model->recipe->n_groups > 8 || model->scratch_bytes > sizeof scratch)
         return 3;
+    memset(scratch, 0x55, sizeof scratch);
     memcpy(hyper, model->recipe->group, (size_t)model->recipe->n_groups * MLRT_HYPERS * sizeof *hyper);
     hyper[MLRT_EMA] = model->recipe->ema;
     update(model, hyper, true);
@@ -98,6 +108,10 @@ int mlrt_main(const MlrtModel *model, int argc, char **argv)
     update(model, hyper, false);
     if (memcmp(forwards, param, sizeof param) != 0) {
         fprintf(stderr, "the order of the parts matters\n");
+        return 1;
+    }
+    if (!inside(model)) {
+        fprintf(stderr, "the update writes behind its work area\n");
         return 1;
     }
     size_t length = strlen(argv[2]);

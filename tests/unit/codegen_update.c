@@ -40,7 +40,7 @@ int mlrt_main(const MlrtModel *model, int argc, char **argv)
 {
     static float param[COUNT_MAX], grad[COUNT_MAX], state[3 * COUNT_MAX];
     static double p[COUNT_MAX], m[COUNT_MAX], v[COUNT_MAX];
-    static char scratch[1 << 18];
+    static char scratch[1 << 20];
     const char *name = model->recipe->optimizer;
     bool known = strcmp(name, "sgd") == 0 || strncmp(name, "adam", 4) == 0;
     MlrtRun run = {.param = (char *)param,
