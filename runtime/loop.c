@@ -262,13 +262,13 @@ static void show_evaluation(Loop *l, double train_loss, const MlrtScores *scores
 {
     MlrtSession *s = l->s;
     char line[1024];
-    size_t used = append(line, sizeof line, 0, "epoch %.4g  step %s  train loss %.4f", exact_epoch(s),
-                         mlrt_text_count(s->state.step).text, train_loss);
+    size_t used = append(line, sizeof line, 0, "epoch %.4g  step %s  train loss %s", exact_epoch(s),
+                         mlrt_text_count(s->state.step).text, mlrt_text_score(train_loss).text);
     if (scored)
-        used = append(line, sizeof line, used, "  valid loss %.4f", scores->loss);
+        used = append(line, sizeof line, used, "  valid loss %s", mlrt_text_score(scores->loss).text);
     for (int i = 0; i < s->model->n_metrics && scored; i++)
         if (isfinite(scores->metric[i]))
-            used = append(line, sizeof line, used, "  %s %.4f", s->model->metric[i].name, scores->metric[i]);
+            used = append(line, sizeof line, used, "  %s %s", s->model->metric[i].name, mlrt_text_score(scores->metric[i]).text);
     mlrt_progress_line(&s->progress, "%s  %s%s", line, mlrt_text_time(s->seconds).text, is_best ? "  best" : "");
 }
 

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +66,14 @@ MlrtText mlrt_text_time(double seconds)
         snprintf(t.text, sizeof t.text, "%lld:%02lld", s / 60, s % 60);
     else
         snprintf(t.text, sizeof t.text, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
+    return t;
+}
+
+MlrtText mlrt_text_score(double value)
+{
+    MlrtText t;
+    bool small = value != 0 && fabs(value) < 1e-3, large = fabs(value) >= 1e5;
+    snprintf(t.text, sizeof t.text, isnan(value) ? "-" : small || large ? "%.3e" : "%.4f", value);
     return t;
 }
 
@@ -138,7 +147,7 @@ static void fill_fields(const MlrtProgress *p, const MlrtMoment *m, Field field[
     snprintf(field[0].text, room, "epoch %" PRId64 "/%" PRId64, m->epoch, m->epochs);
     snprintf(field[1].text, room, "%" PRId64 "/%" PRId64, m->epoch_step, m->epoch_steps);
     snprintf(field[2].text, room, "%s", bar);
-    snprintf(field[3].text, room, "loss %.4f", m->loss);
+    snprintf(field[3].text, room, "loss %s", mlrt_text_score(m->loss).text);
     snprintf(field[4].text, room, "lr %.1e", m->lr);
     snprintf(field[5].text, room, "grad %.2f", m->norm);
     snprintf(field[6].text, room, "%s %s", text_rate((double)m->rows / (per_step > 0 ? per_step : 1e-9)).text, p->unit);

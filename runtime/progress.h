@@ -38,6 +38,7 @@ void mlrt_say(const MlrtProgress *progress, const char *program, const char *kin
 typedef struct MlrtText { char text[48]; } MlrtText;
 MlrtText mlrt_text_time(double seconds);        // "0:31", "1:02:03"
 MlrtText mlrt_text_count(int64_t count);        // "1,234,567"
+MlrtText mlrt_text_score(double value);         // a loss or metric: "0.3412", "1.2e-05" where four digits would show nothing; "-" for NaN
 MlrtText mlrt_text_bytes(double bytes);         // "14 KiB", "1.3 GiB"
 
 #endif

@@ -38,7 +38,7 @@ static const char *class_name(const MlrtDataset *data, int64_t classes, int64_t 
 
 static void number_text(char text[32], double value)
 {
-    snprintf(text, 32, isnan(value) ? "-" : fabs(value) >= 1e5 || (value != 0 && fabs(value) < 1e-4) ? "%.3e" : "%.4f", value);
+    snprintf(text, 32, "%.31s", mlrt_text_score(value).text);
 }
 
 // --- standard output ---------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ static void put_pair(Text *text, const char *name, const char *brief)
     Text row = {.arena = text->arena};
     text_add(&row, "  %s", name);
     text_pad(&row, COLUMN);
-    text_add(text, "%s%s\n", row.at, brief);
+    text_add(text, row.length > COLUMN ? "%s  %s\n" : "%s%s\n", row.at, brief);
 }
 
 static void put_wrapped(Text *text, const char *prose)
