@@ -313,7 +313,7 @@ static void test_npy(void)
         {"{'descr': '<c8', 'fortran_order': False, 'shape': (3,)}", 24, "complex"},
         {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (6,)}", 24, "structured"},
         {"{'descr': '<U4', 'fortran_order': False, 'shape': (6,)}", 24, "strings"},
-        {"{'descr': '<u8', 'fortran_order': False, 'shape': (3,)}", 24, "astype"},
+        {"{'descr': '<f16', 'fortran_order': False, 'shape': (1,)}", 16, "astype"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 4)}", 24, "cut short"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2)}", 24, "followed by"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (6)}", 24, "','"},
