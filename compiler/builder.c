@@ -50,18 +50,12 @@ Value *build_number(Builder *b, DType type, double number)
     return graph_const(b->graph, type_of(type, 0, NULL), tensor->data);
 }
 
-static bool is_one(Size size)
-{
-    int64_t n;
-    return size_known(size, &n) && n == 1;
-}
-
 Value *build_sum_to(Builder *b, Value *x, const Shape *shape)
 {
     bool axes[RANK_MAX] = {false}, any = false;
     int more = x->type.shape.rank - shape->rank;
     for (int i = 0; i < x->type.shape.rank; i++) {
-        axes[i] = i < more || (is_one(shape->dim[i - more]) && !is_one(x->type.shape.dim[i]));
+        axes[i] = i < more || (size_is(shape->dim[i - more], 1) && !size_is(x->type.shape.dim[i], 1));
         any |= axes[i];
     }
     if (!any)

@@ -10,9 +10,7 @@ static Expr *load_broadcast(Context *cx, Value *value, int rank)
     const Shape *shape = &value->type.shape;
     Expr *index[RANK_MAX];
     for (int i = 0; i < shape->rank; i++) {
-        int64_t n;
-        bool one = size_known(shape->dim[i], &n) && n == 1;
-        index[i] = one ? expr_whole(cx, 0) : expr_index(cx, i + rank - shape->rank);
+        index[i] = size_is(shape->dim[i], 1) ? expr_whole(cx, 0) : expr_index(cx, i + rank - shape->rank);
     }
     return expr_load(cx, value, shape->rank, index);
 }

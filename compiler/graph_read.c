@@ -248,11 +248,10 @@ static void read_input(Reader *r, bool target)
 
 static void read_param(Reader *r)
 {
-    static const char *const roles[] = {"weight", "bias", "norm", "embedding", "buffer"};
     Declared d = read_declared(r);
     Param *param = NEW(r->cx->arena, Param);
     *param = (Param){.path = d.name, .type = d.type, .init = {.name = "zeros"}};
-    param->role = (ParamRole)one_of(r, roles, COUNT(roles));
+    param->role = (ParamRole)one_of(r, role_names, ROLE_COUNT);
     param->trainable = !take(r, "frozen");
     keep(r, &d, graph_param(r->g, param));
 }
@@ -504,7 +503,6 @@ static void settle_ids(Reader *r)
 
 Graph *graph_read(Context *cx, const char *text, const char **error)
 {
-    static const char *const stages[] = {"read", "typed", "plain", "differentiated", "fused", "planned"};
     Reader r = {.cx = cx, .text = text, .at = text, .values = map_new(cx->arena)};
     if (setjmp(r.failed) != 0) {
         *error = r.error;
@@ -516,7 +514,7 @@ Graph *graph_read(Context *cx, const char *text, const char **error)
     r.g->training = take(&r, "training");
     if (r.g->training)
         need(&r, ",");
-    r.g->stage = (Stage)one_of(&r, stages, COUNT(stages));
+    r.g->stage = (Stage)one_of(&r, stage_names, STAGE_COUNT);
     need(&r, ")");
     need(&r, "{");
     while (!take(&r, "}"))

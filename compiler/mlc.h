@@ -76,6 +76,7 @@ Size size_over(Context *cx, Size a, Size b);            // exact quotient, or NU
 bool size_valid(Size a);
 bool size_equal(Size a, Size b);
 bool size_known(Size a, int64_t *n);                    // true if it is a number
+bool size_is(Size a, int64_t n);                        // it is this number
 int64_t size_value(Size a);                             // the number; a bug if it is none
 bool size_upper(Size a, int64_t *n);                    // its largest value under the symbols' bounds, or more; false if unbounded
 int64_t size_at(Size a, const int64_t *symbols);        // with values by Symbol id; INT64_MAX if it does not fit
@@ -181,7 +182,8 @@ typedef struct AttrDef {
     const char *brief;
 } AttrDef;
 
-typedef enum ParamRole { ROLE_WEIGHT, ROLE_BIAS, ROLE_NORM, ROLE_EMBEDDING, ROLE_BUFFER } ParamRole;
+typedef enum ParamRole { ROLE_WEIGHT, ROLE_BIAS, ROLE_NORM, ROLE_EMBEDDING, ROLE_BUFFER, ROLE_COUNT } ParamRole;
+extern const char *const role_names[ROLE_COUNT];                    // "weight", "bias", … (print.c)
 
 typedef struct OwnedDef {               // a parameter that calls of the op own
     const char *input;                  // name of the input it fills: "weight"
@@ -305,7 +307,9 @@ struct Node {
     uint32_t     salt;                  // random ops: which draw of the step this is
 };
 
-typedef enum Stage { STAGE_READ, STAGE_TYPED, STAGE_PLAIN, STAGE_DIFFERENTIATED, STAGE_FUSED, STAGE_PLANNED } Stage;
+typedef enum Stage { STAGE_READ, STAGE_TYPED, STAGE_PLAIN, STAGE_DIFFERENTIATED, STAGE_FUSED, STAGE_PLANNED, STAGE_COUNT } Stage;
+
+extern const char *const stage_names[STAGE_COUNT];                 // "read", "typed", … (print.c)
 
 typedef struct Update { Param *param; Value *value; } Update;       // after the step, the buffer becomes the value
 typedef struct Gradient { Param *param; Value *value; } Gradient;

@@ -20,7 +20,7 @@
 #include "mlc.h"
 #include "ops/op.h"
 
-static const char *const stage_names[] = {"read", "typed", "plain", "differentiated", "fused", "planned"};
+const char *const stage_names[STAGE_COUNT] = {"read", "typed", "plain", "differentiated", "fused", "planned"};
 static const char *const phase_names[] = {"", " backward", " update"};
 
 static void print_name(Text *text, const Value *value)
@@ -173,7 +173,7 @@ static void print_constant(Text *text, const Value *value)
     text_add(text, "]\n");
 }
 
-static const char *const role_names[] = {"weight", "bias", "norm", "embedding", "buffer"};
+const char *const role_names[ROLE_COUNT] = {"weight", "bias", "norm", "embedding", "buffer"};
 
 static void print_leaf(Text *text, const Graph *g, const Value *value)
 {

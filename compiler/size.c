@@ -273,6 +273,12 @@ bool size_known(Size a, int64_t *n)
     return true;
 }
 
+bool size_is(Size a, int64_t n)
+{
+    int64_t known;
+    return size_known(a, &known) && known == n;
+}
+
 int64_t size_value(Size a)
 {
     int64_t n = 0;
@@ -501,19 +507,13 @@ Size shape_count(Context *cx, const Shape *shape)
     return count;
 }
 
-static bool is_one(Size size)
-{
-    int64_t n;
-    return size_known(size, &n) && n == 1;
-}
-
 bool shape_broadcast(Context *cx, const Shape *a, const Shape *b, Shape *out)
 {
     (void)cx;
     out->rank = a->rank > b->rank ? a->rank : b->rank;
     for (int i = 1; i <= out->rank; i++) {
         Size x = i <= a->rank ? a->dim[a->rank - i] : NULL, y = i <= b->rank ? b->dim[b->rank - i] : NULL;
-        Size both = x == NULL || (y != NULL && is_one(x)) ? y : y == NULL || is_one(y) || size_equal(x, y) ? x : NULL;
+        Size both = x == NULL || (y != NULL && size_is(x, 1)) ? y : y == NULL || size_is(y, 1) || size_equal(x, y) ? x : NULL;
         if (both == NULL)
             return false;
         out->dim[out->rank - i] = both;

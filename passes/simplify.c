@@ -118,11 +118,6 @@ static Value *pattern_build(Builder *b, const Pattern *p, const Found *found)
 
 // --- Replacing --------------------------------------------------------------------------------------------------------------
 
-static bool same_type(const Value *a, const Value *b)
-{
-    return a->type.dtype == b->type.dtype && shape_equal(&a->type.shape, &b->type.shape);
-}
-
 typedef struct Simplifier {
     Context *cx;
     Graph   *g;
@@ -150,10 +145,10 @@ static bool apply_rule(Simplifier *s, int rule, Node *node)
     if (node->op != s->from[rule]->op || !pattern_matches(s->from[rule], node->out[0], &found))
         return false;
     Builder b = builder_at(s, node);
-    if (s->to[rule]->variable != 0 && !same_type(found.variable[s->to[rule]->variable - 'a'], node->out[0]))
+    if (s->to[rule]->variable != 0 && !type_equal(&found.variable[s->to[rule]->variable - 'a']->type, &node->out[0]->type))
         return false;
     Value *to = pattern_build(&b, s->to[rule], &found);
-    if (!same_type(to, node->out[0]))
+    if (!type_equal(&to->type, &node->out[0]->type))
         return false;
     take_over(s, node->out[0], to);
     return true;
@@ -168,7 +163,7 @@ static bool simplify_reshape(Simplifier *s, Node *node)
     if (!op_reshapes(node->op))
         return false;
     Value *x = node->in[0];
-    if (same_type(x, node->out[0])) {
+    if (type_equal(&x->type, &node->out[0]->type)) {
         take_over(s, node->out[0], x);
         return true;
     }
@@ -217,7 +212,7 @@ static bool simplify_still(Simplifier *s, Node *node)
     static const char *const names[] = {"cast", "broadcast_to", "slice", "pad", "tile", "concat"};
     for (int i = 0; i < COUNT(names); i++) {
         bool one = node->n_in == 1 && is_op(node->out[0], names[i]);
-        if (one && same_type(node->in[0], node->out[0]) && (strcmp(names[i], "slice") != 0 || node_attr(node, "step")->i == 1)) {
+        if (one && type_equal(&node->in[0]->type, &node->out[0]->type) && (strcmp(names[i], "slice") != 0 || node_attr(node, "step")->i == 1)) {
             take_over(s, node->out[0], node->in[0]);
             return true;
         }

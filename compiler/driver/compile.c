@@ -124,11 +124,10 @@ static ExitCode build_result(Making *m, Build *build)
     return code != EXIT_DONE || command->dry_run.given || result_end(command, &result) ? code : EXIT_INPUT;
 }
 
-static bool add_all(Making *m, Build *build, const char *const *arguments)
+static void add_all(Making *m, Build *build, const char *const *arguments)
 {
     for (; *arguments != NULL; arguments++)
         build_add(m->command, build, *arguments);
-    return true;
 }
 
 // What links the runtime in. It is there for this machine only.
@@ -166,15 +165,24 @@ static ExitCode emit_train_c(Making *m)
     return code != EXIT_DONE || write_result(m, m->out, m->train.at, m->train.length) ? code : EXIT_INPUT;
 }
 
-static ExitCode emit_obj(Making *m)
+// The sources of the object, and a call of the C compiler with these arguments.
+static ExitCode begin_object(Making *m, Build *build, const char *const *arguments)
 {
-    Build build;
     ExitCode code = make_object(m);
     if (code != EXIT_DONE)
         return code;
-    if (!write_sources(m) || !build_begin(m->command, &build, m->command->target.text))
+    if (!write_sources(m) || !build_begin(m->command, build, m->command->target.text))
         return EXIT_INPUT;
-    add_all(m, &build, (const char *const[]){"-fPIC", "-c", named(m, ".c"), NULL});
+    add_all(m, build, arguments);
+    return EXIT_DONE;
+}
+
+static ExitCode emit_obj(Making *m)
+{
+    Build build;
+    ExitCode code = begin_object(m, &build, (const char *const[]){"-fPIC", "-c", named(m, ".c"), NULL});
+    if (code != EXIT_DONE)
+        return code;
     code = build_result(m, &build);
     return code != EXIT_DONE || write_header(m) ? code : EXIT_INPUT;
 }
@@ -182,12 +190,9 @@ static ExitCode emit_obj(Making *m)
 static ExitCode emit_so(Making *m)
 {
     Build build;
-    ExitCode code = make_object(m);
+    ExitCode code = begin_object(m, &build, (const char *const[]){"-shared", "-fPIC", named(m, ".c"), "-lm", NULL});
     if (code != EXIT_DONE)
         return code;
-    if (!write_sources(m) || !build_begin(m->command, &build, m->command->target.text))
-        return EXIT_INPUT;
-    add_all(m, &build, (const char *const[]){"-shared", "-fPIC", named(m, ".c"), "-lm", NULL});
     code = build_result(m, &build);
     return code != EXIT_DONE || write_header(m) ? code : EXIT_INPUT;
 }
@@ -218,12 +223,9 @@ static ExitCode archive(Making *m, const TargetDef *target)
 static ExitCode emit_lib(Making *m)
 {
     Build build;
-    ExitCode code = make_object(m);
+    ExitCode code = begin_object(m, &build, (const char *const[]){"-fPIC", "-c", named(m, ".c"), "-o", named(m, ".o"), NULL});
     if (code != EXIT_DONE)
         return code;
-    if (!write_sources(m) || !build_begin(m->command, &build, m->command->target.text))
-        return EXIT_INPUT;
-    add_all(m, &build, (const char *const[]){"-fPIC", "-c", named(m, ".c"), "-o", named(m, ".o"), NULL});
     code = build_run(m->command, &build);
     time_note(m->command, "C compiler");
     if (code != EXIT_DONE || m->command->dry_run.given)

@@ -122,12 +122,11 @@ static void print_table(Table *table, Text *text)
 
 static void print_parameters(Table *table, Text *text)
 {
-    static const char *const roles[] = {"weight", "bias", "norm", "embedding", "buffer"};
     Context *cx = &table->command->cx;
     for (int i = 0; i < table->model->params.count; i++) {
         const Param *param = table->model->params.at[i];
         text_add(text, "%-40s %-24s %12s  %s%s\n", param->path, type_text(cx, &param->type), grouped(cx, param_count(param)),
-                 roles[param->role], param->train_only ? ", only in training" : param->trainable || param->role == ROLE_BUFFER ? "" : ", frozen");
+                 role_names[param->role], param->train_only ? ", only in training" : param->trainable || param->role == ROLE_BUFFER ? "" : ", frozen");
     }
 }
 

@@ -14,11 +14,7 @@ static bool is_whole(const Expr *e, int64_t n)
 Expr *e_axis(Context *cx, int axis)  { return expr_index(cx, axis); }
 Expr *e_whole(Context *cx, int64_t n) { return expr_whole(cx, n); }
 
-Expr *e_size(Context *cx, Size size)
-{
-    int64_t n;
-    return size_known(size, &n) ? expr_whole(cx, n) : expr_size(cx, size);
-}
+Expr *e_size(Context *cx, Size size) { return expr_size(cx, size); }
 
 Expr *e_prim(Context *cx, PrimId prim, Expr *a, Expr *b) { return expr_prim(cx, prim, a, b, NULL); }
 
@@ -103,13 +99,6 @@ int compute_reduce(Compute *out, Reduce reduce, Size extent)
     return out->rank + out->reduced++;
 }
 
-static Expr *argument(Context *cx, const Value *value, int arg)
-{
-    Expr *e = NEW(cx->arena, Expr);
-    *e = (Expr){.kind = EXPR_ARG, .type = value->type.dtype, .arg = arg};
-    return e;
-}
-
 static Expr *number_of(Context *cx, DType type, const Attr *attr)
 {
     if (attr->kind == ATTR_FLOAT)
@@ -129,7 +118,7 @@ Expr *op_formula(Context *cx, const Node *node)
         return NULL;
     int count = op_inputs(op, names, optional, &variadic);
     for (int i = 0; i < count; i++)
-        values[i] = argument(cx, node->in[i], i);
+        values[i] = expr_arg(cx, node->in[i]->type.dtype, i);
     DType type = node->out[0]->type.dtype;
     for (int i = 0; i < ATTRS_MAX && op->attrs[i].name != NULL; i++) {
         Expr *number = number_of(cx, type, &node->attr[i]);

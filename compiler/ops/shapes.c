@@ -46,12 +46,6 @@ bool same_bool_shape(OpCall *call)
     return op_one(call, type);
 }
 
-static bool is_one(Size size)
-{
-    int64_t n;
-    return size_known(size, &n) && n == 1;
-}
-
 // The first axis, counted in the larger rank, on which two shapes do not fit.
 static bool report_differ(OpCall *call, const Type *a, const Type *b)
 {
@@ -62,7 +56,7 @@ static bool report_differ(OpCall *call, const Type *a, const Type *b)
         if (ia < 0 || ib < 0)
             continue;
         Size p = a->shape.dim[ia], q = b->shape.dim[ib];
-        if (!size_equal(p, q) && !is_one(p) && !is_one(q))
+        if (!size_equal(p, q) && !size_is(p, 1) && !size_is(q, 1))
             return op_error(call, MESSAGE_E0301, call->op->name, type_text(cx, a), type_text(cx, b), i, size_words(cx, p), size_words(cx, q));
     }
     BUG("%s: shapes that fit were refused", call->op->name);
